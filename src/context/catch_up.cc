@@ -22,6 +22,7 @@ constexpr std::string_view kDrivesDir = "/context";
 
 // What one transaction of the index does: others may write in between.
 constexpr std::size_t kFilesAtOnce = 256;
+constexpr std::uint64_t kTypeBytes = 4096;  // tell what kind of content a file has
 constexpr std::uint64_t kBytesAtOnce = std::uint64_t{4} << 20;
 
 // Changes whenever the content may have changed. Empty if that is not certain: a program that stores whole seconds can
@@ -37,8 +38,8 @@ bool is_gone(const Error& error) {
   return error.code() == Code::kNotFound || error.code() == Code::kStale || error.code() == Code::kNotDirectory;
 }
 
-Result<std::string> read_content(FileSystem& fs, const Attributes& node) {
-  std::string content(node.size, '\0');
+Result<std::string> read_content(FileSystem& fs, const Attributes& node, std::uint64_t bytes_max) {
+  std::string content(std::min(node.size, bytes_max), '\0');
   std::size_t count = WARREN_TRY(fs.read(node.inode, 0, as_mutable_bytes(content)));
   content.resize(count);
   return content;
@@ -62,6 +63,7 @@ struct CatchUp::Snapshot {
   std::string stamp;
   bool is_known = false;               // as it is in the index
   std::optional<std::string> content;  // nullopt: not read
+  std::string beginning;               // of a file that is too large to be read
   std::string problem;
 };
 
@@ -280,7 +282,7 @@ Status CatchUp::index_file(int tree_number, const std::string& path, Trust trust
     text = text_of(path, as_bytes(*now.content));
     file.state = text ? FileState::kText : FileState::kNoText;
   }
-  file.mime = mime_type_of(path, text.has_value());
+  file.mime = indexed_type_of(path, now.content ? std::string_view(*now.content) : now.beginning, text);
   std::vector<TextChunk> chunks;
   if (text) chunks = chunk_text(text->text, text->shape);
   return rows_.put_file(std::move(file), chunks);
@@ -301,9 +303,11 @@ Result<CatchUp::Snapshot> CatchUp::read_file_now(const IndexedTree& tree, const 
   if (now.is_known) return now;
   if (node->size > kIndexedFileBytes) {
     now.problem = fmt::format("the file has {} bytes; text is indexed up to {}", node->size, kIndexedFileBytes);
+    Result<std::string> beginning = read_content(*tree.fs, *node, kTypeBytes);
+    if (beginning.ok()) now.beginning = std::move(beginning).take_value();
     return now;
   }
-  Result<std::string> content = read_content(*tree.fs, *node);
+  Result<std::string> content = read_content(*tree.fs, *node, kIndexedFileBytes);
   if (content.ok()) now.content = *std::move(content);
   else now.problem = content.error().message();
   return now;

@@ -43,6 +43,10 @@ Status check_query(const SearchQuery& query) {
   return Ok{};
 }
 
+Error no_embedder(const ContextOptions& options) {
+  return Error(Code::kNotFound, options.no_embedder.empty() ? "there is no embedder" : options.no_embedder);
+}
+
 void add_sentence(std::string& hint, std::string_view sentence) {
   if (sentence.empty()) return;
   if (!hint.empty()) hint += "; ";
@@ -217,13 +221,21 @@ Result<std::size_t> ContextIndex::Parts::embed(std::chrono::milliseconds time, c
 Result<std::size_t> ContextIndex::embed_some(std::chrono::milliseconds time, const Progress& progress,
                                              const Cancelled& cancelled) {
   std::lock_guard guard(parts_->mutex);
-  if (parts_->options.embedder == nullptr) {
-    return Error(Code::kNotFound,
-                 parts_->options.no_embedder.empty() ? "there is no embedder" : parts_->options.no_embedder);
-  }
+  if (parts_->options.embedder == nullptr) return no_embedder(parts_->options);
   return parts_->repaired<std::size_t>([&]() -> Result<std::size_t> {
     WARREN_TRY(parts_->catch_up({}, cancelled));
     return parts_->embed(time, progress, cancelled);
+  });
+}
+
+Status ContextIndex::start_embedding_again() {
+  std::lock_guard guard(parts_->mutex);
+  if (parts_->options.embedder == nullptr) return no_embedder(parts_->options);
+  return parts_->repaired<void>([&]() -> Status {
+    WARREN_TRY(parts_->catch_up({}, {}));
+    Transaction scope = WARREN_TRY(Transaction::begin(*parts_->database, Access::kWrite));
+    WARREN_TRY(parts_->vectors->start_again());
+    return scope.commit();
   });
 }
 
@@ -236,24 +248,30 @@ Result<std::vector<QueryVector>> ContextIndex::Parts::embed_query(const std::str
                  fmt::format("found by words alone{}{}", options.no_embedder.empty() ? "" : ": ", options.no_embedder));
     return asked;
   }
-  std::vector<Embedder*> embedders{options.embedder};
+  struct Asked {
+    std::string model;
+    Embedder* embedder;
+  };
+  const std::string& current = options.embedder->model();
+  std::vector<Asked> all{{current, options.embedder}};
   {
     Transaction view = WARREN_TRY(Transaction::begin(*database, Access::kRead));
     bool has_waiting = WARREN_TRY(vectors->has_waiting());
     for (const std::string& model : WARREN_TRY(vectors->list_models())) {
-      bool is_older = has_waiting && model != options.embedder->model() && options.other_embedder;
-      Embedder* other = is_older ? options.other_embedder(model) : nullptr;
-      if (other != nullptr) embedders.push_back(other);
+      if (!has_waiting || model == current) continue;
+      Embedder* other = model == former_name_of(current) ? options.embedder
+                        : options.other_embedder         ? options.other_embedder(model)
+                                                         : nullptr;
+      if (other != nullptr) all.push_back({model, other});
     }
   }
-  for (Embedder* embedder : embedders) {
-    Result<std::vector<std::vector<float>>> made = embedder->embed({text}, TextRole::kQuery);
+  for (const Asked& one : all) {
+    Result<std::vector<std::vector<float>>> made = one.embedder->embed({text}, TextRole::kQuery);
     if (made.ok() && made->size() == 1) {
-      asked.push_back({.model = embedder->model(), .numbers = std::move(made->front())});
-    } else if (embedder == options.embedder) {
-      add_sentence(hint,
-                   fmt::format("found by words alone: the embedder {} does not answer{}{}", quote(embedder->model()),
-                               made.ok() ? "" : ": ", made.ok() ? "" : made.error().message()));
+      asked.push_back({.model = one.model, .numbers = std::move(made->front())});
+    } else if (one.model == current) {
+      add_sentence(hint, fmt::format("found by words alone: the embedder {} does not answer{}{}", quote(current),
+                                     made.ok() ? "" : ": ", made.ok() ? "" : made.error().message()));
     }
   }
   return asked;
@@ -288,8 +306,8 @@ Result<SearchAnswer> ContextIndex::Parts::search(const SearchQuery& query, const
   answer.hits = WARREN_TRY(std::move(hits));
   answer.waiting = options.embedder != nullptr ? WARREN_TRY(vectors->count_waiting()) : 0;
   if (answer.waiting > 0 && !asked.empty()) {
-    add_sentence(answer.hint,
-                 fmt::format("{} chunks are not embedded yet, and are found by words alone", answer.waiting));
+    std::string_view how = asked.size() > 1 ? "by words and by the vectors from before" : "by words alone";
+    add_sentence(answer.hint, fmt::format("{} chunks are not embedded yet, and are found {}", answer.waiting, how));
   }
   if (run.was_cut_short()) add_sentence(answer.hint, "the pattern was not tried on all files: narrow the search");
   return answer;
@@ -312,6 +330,23 @@ Status ContextIndex::Parts::record(const std::vector<SearchHit>& hits) {
 }
 
 // Status.
+
+Result<std::vector<ChunkInfo>> ContextIndex::list_chunks(std::string_view path) {
+  std::string normal = WARREN_TRY(normalise_path(path));
+  std::lock_guard guard(parts_->mutex);
+  Parts& parts = *parts_;
+  return parts.repaired<std::vector<ChunkInfo>>([&]() -> Result<std::vector<ChunkInfo>> {
+    WARREN_TRY(parts.catch_up({}, {}));
+    std::string model = parts.options.embedder == nullptr ? std::string() : parts.options.embedder->model();
+    Transaction view = WARREN_TRY(Transaction::begin(*parts.database, Access::kRead));
+    for (auto tree = parts.trees.rbegin(); tree != parts.trees.rend(); ++tree) {
+      std::optional<IndexedFile> file = WARREN_TRY(parts.rows->find_file(tree->number, normal));
+      if (file) return parts.rows->list_chunks(file->id, model);
+    }
+    parts.is_others_fault = true;
+    return Error(Code::kNotFound, fmt::format("no file {}", quote(normal)));
+  });
+}
 
 Result<IndexStatus> ContextIndex::Parts::describe() {
   WARREN_TRY(catch_up({}, {}));

@@ -408,6 +408,46 @@ TEST_F(ContextIndexTest, AnotherModelEmbedsAgainWhileTheOldOneAnswers) {
 
 // The file of the index.
 
+TEST_F(ContextIndexTest, WhatIsEmbeddedAgainIsFoundByItsOldVectorMeanwhile) {
+  FakeEmbedder embedder("m");
+  write("/pets.md", "a kitten");
+  write("/cars.md", "an automobile");
+  index_ = open_index(*agent_, {.embedder = &embedder, .embed_time = std::chrono::milliseconds(0)});
+  ASSERT_EQ(index_->embed_some(std::chrono::minutes(1)).value(), 2U);
+  ASSERT_OK(index_->start_embedding_again());
+  EXPECT_EQ(index_->status()->waiting, 2U);
+  SearchAnswer answer = index_->search({.text = "feline"}).value();
+  ASSERT_FALSE(answer.hits.empty());
+  EXPECT_EQ(answer.hits.front().path, "/pets.md");
+  EXPECT_TRUE(answer.hits.front().by_meaning);
+  EXPECT_NE(answer.hint.find("vectors from before"), std::string::npos) << answer.hint;
+  ASSERT_OK(index_->start_embedding_again());  // as if the first time was interrupted
+  std::size_t before = embedder.embedded;
+  EXPECT_EQ(index_->embed_some(std::chrono::minutes(1)).value(), 2U);
+  EXPECT_EQ(embedder.embedded, before + 2);
+  answer = index_->search({.text = "feline"}).value();
+  EXPECT_EQ(answer.hits.front().path, "/pets.md");
+  EXPECT_EQ(answer.hint, "");
+  index_ = open_index(*agent_, {});
+  EXPECT_EQ(error_of(index_->start_embedding_again()), Code::kNotFound);
+}
+
+TEST_F(ContextIndexTest, ChunksOfAFileAreListed) {
+  FakeEmbedder embedder("m");
+  write("/a.md", "# One\n\ntext\n\n# Two\n\n" + std::string(900, 'x') + "\n");
+  write("/b.bin", std::string("\0\1", 2));
+  index_ = open_index(*agent_, {.embedder = &embedder, .embed_time = std::chrono::milliseconds(0)});
+  std::vector<ChunkInfo> chunks = index_->list_chunks("/a.md").value();
+  ASSERT_EQ(chunks.size(), 2U);
+  EXPECT_EQ(chunks[0].first_line, 1U);
+  EXPECT_FALSE(chunks[0].is_embedded);
+  ASSERT_OK(index_->embed_some(std::chrono::minutes(1)));
+  EXPECT_TRUE(index_->list_chunks("/a.md").value()[1].is_embedded);
+  EXPECT_EQ(index_->list_chunks("/a.md").value()[1].heading, "Two");
+  EXPECT_TRUE(index_->list_chunks("/b.bin").value().empty());
+  EXPECT_EQ(error_of(index_->list_chunks("/none")), Code::kNotFound);
+}
+
 TEST_F(ContextIndexTest, TheIndexIsPrivateAndOutsideTheAgentFile) {
   write("/a", "alpha");
   find("alpha");

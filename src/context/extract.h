@@ -19,13 +19,13 @@ struct ExtractedText {
   TextShape shape = TextShape::kPlain;
 };
 
-// nullopt: the file has no text, and only its name is indexed. UTF-8, UTF-16 with a byte order mark, and text in
-// Latin-1 or Windows-1252 are read. Of a PDF, and of an HTML page on a drive, it is what the document says. Never
-// fails: any bytes have an answer.
+// nullopt: the file has no text, and only its name is indexed. What is text, documents/encoding.h decides. Of a PDF,
+// and of an HTML page on a drive, it is what the document says. Never fails: any bytes have an answer.
 std::optional<ExtractedText> text_of(std::string_view path, Bytes content);
 
-// By the name's ending and, without a known one, by whether the file has text: "text/plain" or
-// "application/octet-stream".
-std::string_view mime_type_of(std::string_view path, bool has_text);
+// The kind of content, as text/mime.h tells it: of text in another encoding, by its characters. `content` may be the
+// beginning alone.
+std::string_view indexed_type_of(std::string_view path, std::string_view content,
+                                 const std::optional<ExtractedText>& text);
 
 }  // namespace warren

@@ -18,7 +18,7 @@ TEST(Extract, ReadsTheUsualEncodings) {
   EXPECT_EQ(text_or(std::string("\xFF\xFEg\0\xFC\0\n\0", 8)), "gü\n");
   EXPECT_EQ(text_or(std::string("\xFE\xFF\0g\0\xFC", 6)), "gü");
   EXPECT_EQ(text_or(std::string("\xFF\xFE\x3D\xD8\x00\xDE", 6)), "😀");
-  EXPECT_EQ(text_or(std::string("\xFF\xFE\x3D\xD8x\0", 6)), "\xEF\xBF\xBDx");
+  EXPECT_EQ(text_or(std::string("\xFF\xFE\x3D\xD8x\0", 6)), "(none)");  // half of a character
   EXPECT_EQ(text_or("a text with gr\xFC\xDF and \x93quotes\x94"), "a text with grüß and “quotes”");
   EXPECT_EQ(text_or(""), "");
 }
@@ -50,10 +50,15 @@ TEST(Extract, AnyBytesHaveAnAnswerInUtf8) {
   }
 }
 
-TEST(Extract, KnowsTypesByName) {
-  EXPECT_EQ(mime_type_of("/a/README.MD", true), "text/markdown");
-  EXPECT_EQ(mime_type_of("/a.d/file", true), "text/plain");
-  EXPECT_EQ(mime_type_of("/x.unknown", false), "application/octet-stream");
+TEST(Extract, KnowsTypesByBytesAndName) {
+  auto type = [](std::string_view path, std::string_view bytes) {
+    return indexed_type_of(path, bytes, text_of(path, as_bytes(bytes)));
+  };
+  EXPECT_EQ(type("/a/README.MD", "# hello"), "text/markdown");
+  EXPECT_EQ(type("/a/latin.md", "gr\xFCn is green"), "text/markdown");
+  EXPECT_EQ(type("/a.d/file", "hello"), "text/plain");
+  EXPECT_EQ(type("/x.unknown", std::string_view("\0\1", 2)), "application/octet-stream");
+  EXPECT_EQ(type("/a.md", "\x89PNG\r\n\x1A\n\x01"), "image/png");
 }
 
 TEST(Extract, APageOnADriveIsWhatItSaysAndElsewhereItsSource) {

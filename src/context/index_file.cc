@@ -19,7 +19,7 @@
 namespace warren {
 namespace {
 
-constexpr std::int64_t kIndexVersion = 1;  // of the tables, and of how texts are read and divided
+constexpr std::int64_t kIndexVersion = 2;  // of the tables, and of how texts are read and divided
 constexpr std::string_view kAgentSuffix = ".db";
 constexpr std::string_view kIndexEnding = ".index.db";
 constexpr int kOpenAttempts = 3;

@@ -254,6 +254,27 @@ Result<std::optional<IndexedChunk>> IndexRows::find_chunk(std::int64_t id) {
                                     .body = std::string(rows.text(4))});
 }
 
+Result<std::vector<ChunkInfo>> IndexRows::list_chunks(std::int64_t file, const std::string& model) {
+  Statement list = WARREN_TRY(database_.prepare(
+      "SELECT first_line, last_line, heading, body, EXISTS (SELECT 1 FROM vector v JOIN model m ON m.id = v.model "
+      "WHERE "
+      "m.name = ?3 AND v.hash = chunk.hash) FROM chunk WHERE id BETWEEN ?1 AND ?2 AND hash IS NOT NULL ORDER BY id"));
+  std::int64_t first = file << kChunkBits;
+  std::vector<ChunkInfo> chunks;
+  Rows rows = list.bind(1, first)
+                  .bind(2, first + static_cast<std::int64_t>(kChunksPerFile))
+                  .bind(3, std::string_view(model))
+                  .rows();
+  while (WARREN_TRY(rows.next())) {
+    chunks.push_back({.first_line = static_cast<std::size_t>(rows.integer(0)),
+                      .last_line = static_cast<std::size_t>(rows.integer(1)),
+                      .heading = std::string(rows.text(2)),
+                      .text = std::string(rows.text(3)),
+                      .is_embedded = rows.integer(4) != 0});
+  }
+  return chunks;
+}
+
 Result<std::vector<std::int64_t>> IndexRows::list_chunks_of(std::string_view hash, std::size_t max) {
   std::vector<std::int64_t> ids;
   Rows rows = chunks_of_.bind(1, as_bytes(hash)).bind(2, std::uint64_t{max}).rows();

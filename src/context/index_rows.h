@@ -85,6 +85,8 @@ class IndexRows {
 
   // Chunks.
   Result<std::optional<IndexedChunk>> find_chunk(std::int64_t id);
+  // Of a file, in order. `model` says whose vectors count.
+  Result<std::vector<ChunkInfo>> list_chunks(std::int64_t file, const std::string& model);
   Result<std::vector<std::int64_t>> list_chunks_of(std::string_view hash, std::size_t max);
   // Calls `visit` with each chunk that matches an FTS5 expression, best first, until it returns false. The score is
   // that of BM25: more is better. O(matching chunks), about 2 µs for each.

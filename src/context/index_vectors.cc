@@ -24,6 +24,8 @@ bool read_numbers(Bytes blob, std::vector<float>& numbers) {
 
 }  // namespace
 
+std::string former_name_of(const std::string& model) { return model + " (former)"; }
+
 Result<std::unique_ptr<IndexVectors>> IndexVectors::open(Database& database) {
   std::unique_ptr<IndexVectors> made(new IndexVectors(database));
   IndexVectors& v = *made;
@@ -80,6 +82,29 @@ Status IndexVectors::use_model(const std::string& name, std::size_t dimensions) 
   WARREN_TRY(drop_vectors_.bind(1, *model_).bind(2, std::uint64_t{dimensions * sizeof(float)}).run());
   WARREN_TRY(put_meta_.bind(1, "model").bind(2, std::string_view(name)).run());
   return wait_for_all_.bind(1, *model_).run();
+}
+
+Status IndexVectors::start_again() {
+  if (!model_) return Error(Code::kInternal, "no model is in use");
+  Statement get = WARREN_TRY(database_.prepare("SELECT name FROM model WHERE id = ?"));
+  std::string name;
+  {
+    Rows rows = get.bind(1, *model_).rows();
+    if (WARREN_TRY(rows.next())) name = rows.text(0);
+  }
+  std::string former = former_name_of(name);
+  // If it was interrupted before, the vectors from then are as new as those that come.
+  if (std::optional<std::int64_t> older = WARREN_TRY(find_model(former))) {
+    Statement drop = WARREN_TRY(database_.prepare("DELETE FROM vector WHERE model = ?"));
+    WARREN_TRY(drop.bind(1, *older).run());
+    Statement forget = WARREN_TRY(database_.prepare("DELETE FROM model WHERE id = ?"));
+    WARREN_TRY(forget.bind(1, *older).run());
+    std::int64_t count = WARREN_TRY(count_removals());
+    WARREN_TRY(put_meta_.bind(1, "removals").bind(2, count + 1).run());
+  }
+  Statement rename = WARREN_TRY(database_.prepare("UPDATE model SET name = ?1 WHERE id = ?2"));
+  WARREN_TRY(rename.bind(1, std::string_view(former)).bind(2, *model_).run());
+  return use_model(name, dimensions_);
 }
 
 Result<std::vector<std::string>> IndexVectors::list_models() {

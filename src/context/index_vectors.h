@@ -28,6 +28,9 @@ struct MeaningMatch {
   double score = 0;
 };
 
+// Vectors of a model that are made again.
+std::string former_name_of(const std::string& model);
+
 // Keeps the vectors of a model in memory with 8 bits a number (backends/vector/flat_vectors.h), once it was searched.
 // Use it in transactions of the database: it has none of its own. The database outlives it.
 class IndexVectors {
@@ -39,6 +42,8 @@ class IndexVectors {
   Result<bool> is_model_in_use(const std::string& name, std::size_t dimensions);
   Status use_model(const std::string& name, std::size_t dimensions);
   Result<std::vector<std::string>> list_models();  // that have vectors
+  // All texts wait for the model in use again. Its vectors answer under the name former_name_of(model) until then.
+  Status start_again();
 
   Result<bool> has_waiting();
   Result<std::size_t> count_waiting();

@@ -76,6 +76,15 @@ struct IndexStatus {
   std::size_t problem_count = 0;
 };
 
+// A part of a file's text, as it is searched.
+struct ChunkInfo {
+  std::size_t first_line = 0;  // from 1
+  std::size_t last_line = 0;
+  std::string heading;
+  std::string text;
+  bool is_embedded = false;
+};
+
 struct ContextOptions {
   Embedder* embedder = nullptr;  // null: search by words and patterns alone; outlives the index
   std::string no_embedder;       // why there is none, for the hint
@@ -116,6 +125,12 @@ class ContextIndex {
   // embedded. kNotFound without an embedder, kUnavailable if it does not answer.
   Result<std::size_t> embed_some(std::chrono::milliseconds time, const Progress& progress = {},
                                  const Cancelled& cancelled = {});
+
+  // All texts wait for the embedder again; their vectors answer until then. kNotFound without an embedder.
+  Status start_embedding_again();
+
+  // The parts that a file's text is divided into, in order; empty if it has no text. Catches up first. kNotFound.
+  Result<std::vector<ChunkInfo>> list_chunks(std::string_view path);
 
   // Makes the index again, embeddings included.
   Status rebuild(const Progress& progress = {}, const Cancelled& cancelled = {});

@@ -29,7 +29,7 @@ Result<std::optional<DocumentText>> extract_text(std::string_view mime, std::str
 // taken as browsers take it.
 Result<DocumentText> html_text(std::string_view bytes, std::string_view charset = {});
 
-// By poppler's pdftotext, in a process of its own with limits of memory, time and output: a PDF is hostile.
+// By poppler's pdftotext, confined: a PDF is hostile.
 Result<DocumentText> pdf_text(std::string_view bytes);
 
 // Documents, sheets and slides of Microsoft Office (docx, xlsx, pptx) and LibreOffice (odt, ods, odp). Of sheets, the

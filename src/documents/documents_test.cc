@@ -48,6 +48,7 @@ TEST(Encoding, WhatIsNotTextIsNotGuessedAt) {
   EXPECT_EQ(decode_text("\x89PNG\r\n\x1a\n\0\0"sv), std::nullopt);
   EXPECT_EQ(decode_text("\xff\xfe\x00\xd8"sv), std::nullopt);  // half of a pair
   EXPECT_EQ(decode_text("a\0b"sv), std::nullopt);
+  EXPECT_EQ(decode_text(std::string(100, '\xE9')), std::nullopt);  // another alphabet
 }
 
 TEST(Encoding, ANameOfAnEncodingIsNotACommand) {

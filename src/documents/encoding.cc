@@ -32,12 +32,17 @@ bool is_charset_name(std::string_view name) {
   });
 }
 
-// Bytes as texts in old 8-bit encodings have them.
-bool has_no_controls(std::string_view bytes) {
-  return std::ranges::none_of(bytes, [](char c) {
+// Text in an old 8-bit encoding has no control characters but those for layout and colours, and is mostly ASCII: what
+// is not is in an alphabet that windows-1252 does not have.
+bool looks_like_8_bit(std::string_view bytes) {
+  std::size_t high = 0;
+  for (char c : bytes) {
     auto byte = static_cast<unsigned char>(c);
-    return (byte < 0x20 && c != '\n' && c != '\r' && c != '\t' && c != '\f') || byte == 0x7F;
-  });
+    bool is_layout = c == '\n' || c == '\r' || c == '\t' || c == '\f' || byte == 0x1B;
+    if ((byte < 0x20 && !is_layout) || byte == 0x7F) return false;
+    if (byte >= 0x80) ++high;
+  }
+  return high * 10 <= bytes.size() * 3;
 }
 
 class Converter {
@@ -86,7 +91,7 @@ std::optional<std::string> decode_text(std::string_view bytes, std::string_view 
   }
   if (is_text(bytes)) return std::string(bytes);
   if (std::optional<std::string> text = convert_to_utf8(bytes, charset)) return text;
-  if (!has_no_controls(bytes)) return std::nullopt;
+  if (!looks_like_8_bit(bytes)) return std::nullopt;
   return convert_to_utf8(bytes, "WINDOWS-1252");
 }
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <sys/stat.h>
-
 #include <fmt/format.h>
 
 #include "base/ascii.h"
@@ -12,9 +10,10 @@
 #include "crypto/digest.h"
 #include "documents/document_text.h"
 #include "documents/encoding.h"
+#include "drives/ingest_parts.h"
 #include "drives/known_drives.h"
 #include "fs/path_ops.h"
-#include "os/host_files.h"
+#include "os/parallel.h"
 #include "text/mime.h"
 
 namespace warren {
@@ -60,15 +59,6 @@ Ingest::Ingest(Agent& agent, FileSystem& view, Clock& clock, IngestOptions optio
       exclude_(joined_patterns(options_.excludes)) {}
 Ingest::~Ingest() = default;
 
-ContentTypes* Ingest::types() {
-  if (!has_looked_for_types_) {
-    has_looked_for_types_ = true;
-    Result<std::unique_ptr<ContentTypes>> opened = ContentTypes::open();
-    if (opened.ok()) types_ = std::move(opened).take_value();  // without the library, text/mime.h decides
-  }
-  return types_.get();
-}
-
 Result<Fetcher*> Ingest::fetcher() {
   if (!fetcher_) fetcher_ = WARREN_TRY(Fetcher::open(options_.fetch));
   return fetcher_.get();
@@ -80,21 +70,53 @@ void Ingest::fail(std::string what, const Error& error) {
   }
 }
 
-Status Ingest::queue_content(const Ref& ref, std::string source, std::string bytes, std::string_view charset) {
-  Draft draft{.ref = ref, .content = std::move(bytes), .charset = std::string(charset)};
-  draft.origin = {
-      .source = std::move(source), .fetched_at = clock_.now().seconds, .sha256 = sha256_hex(as_bytes(draft.content))};
-  draft_bytes_ += draft.content.size();
+Status Ingest::check_not_cancelled() const {
+  if (!options_.is_cancelled || !options_.is_cancelled()) return Ok{};
+  return Error(Code::kUnavailable, "it was interrupted");
+}
+
+Status Ingest::queue_draft(Draft draft, std::uint64_t size_bytes) {
+  draft_bytes_ += size_bytes;
   drafts_.push_back(std::move(draft));
   if (drafts_.size() < kUnitItems && draft_bytes_ < kUnitContentBytes) return Ok{};
   return finish();
 }
 
-// Content as it is stored: text in UTF-8, anything else as it is.
+Status Ingest::queue_content(const Ref& ref, std::string source, std::string bytes, std::string_view charset) {
+  std::uint64_t size = bytes.size();
+  Draft draft{.ref = ref, .file = {}, .content = std::move(bytes), .charset = std::string(charset), .origin = {}};
+  draft.origin.source = std::move(source);
+  return queue_draft(std::move(draft), size);
+}
+
+// In several threads. What cannot be read is left out and reported.
+Status Ingest::read_drafts() {
+  std::int64_t now = clock_.now().seconds;
+  WARREN_TRY(for_each_parallel(drafts_.size(), [&](std::size_t i) -> Status {
+    Draft& draft = drafts_[i];
+    if (draft.file.is_open()) {
+      Result<std::string> content = read_added_file(draft.file.get(), kAddedFileBytes);
+      draft.file = Fd();
+      if (content.ok()) draft.content = std::move(content).take_value();
+      else draft.problem = std::move(content).take_error();
+    }
+    draft.origin.fetched_at = now;
+    if (!draft.problem) draft.origin.sha256 = sha256_hex(as_bytes(draft.content));
+    return Ok{};
+  }));
+  report_.looked_at.files += drafts_.size();
+  for (const Draft& draft : drafts_) {
+    report_.looked_at.bytes += draft.content.size();
+    if (draft.problem) fail(draft.origin.source, *draft.problem);
+  }
+  std::erase_if(drafts_, [](const Draft& draft) { return draft.problem.has_value(); });
+  return Ok{};
+}
+
+// Content as it is stored: text in UTF-8, anything else as it is. In several threads.
 void Ingest::prepare(Draft& draft) {
   std::string name(name_of(draft.ref));
-  std::string mime =
-      types() != nullptr ? types()->type_of(name, draft.content) : std::string(mime_type_of(name, draft.content));
+  std::string mime = types_.type_of(name, draft.content);
   bool may_be_text = mime == "application/octet-stream" || mime.starts_with("text/");
   if (may_be_text && !is_text(draft.content)) {
     std::optional<std::string> decoded = decode_text(draft.content, draft.charset);
@@ -139,15 +161,29 @@ Status Ingest::write_drafts() {
 
 Status Ingest::finish() {
   if (drafts_.empty()) return Ok{};
+  WARREN_TRY(read_drafts());
   WARREN_TRY(find_unchanged());
   std::uint64_t unchanged = std::erase_if(drafts_, [](const Draft& draft) { return draft.is_unchanged; });
   report_.unchanged += unchanged;
-  for (Draft& draft : drafts_) prepare(draft);
+  WARREN_TRY(for_each_parallel(drafts_.size(), [&](std::size_t i) -> Status {
+    prepare(drafts_[i]);
+    return Ok{};
+  }));
   if (!drafts_.empty()) WARREN_TRY(write_drafts());
   drafts_.clear();
   draft_bytes_ = 0;
+  report_changes();
   if (progress_) progress_(report_);
-  return Ok{};
+  return check_not_cancelled();
+}
+
+void Ingest::note_change(ItemChange change, const Ref& ref) {
+  if (options_.on_change) changed_.emplace_back(change, ref);
+}
+
+// After the commit.
+void Ingest::report_changes() {
+  for (const auto& [change, ref] : std::exchange(changed_, {})) options_.on_change(change, ref);
 }
 
 Status Ingest::write_one(Items& items, const Draft& draft) {
@@ -173,6 +209,7 @@ Status Ingest::write_one(Items& items, const Draft& draft) {
   }
   WARREN_TRY(items.write(draft.ref, draft.content, draft.origin));
   ++(old ? report_.replaced : report_.added);
+  note_change(old ? ItemChange::kReplaced : ItemChange::kAdded, draft.ref);
   report_.bytes += draft.content.size();
   return Ok{};
 }

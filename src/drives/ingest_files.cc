@@ -1,6 +1,7 @@
 // Files of the machine.
 #include <cerrno>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include "base/bytes.h"
 #include "base/path.h"
 #include "drives/ingest.h"
+#include "drives/ingest_parts.h"
 #include "os/error.h"
 #include "os/fd.h"
 #include "os/host_files.h"
@@ -16,25 +18,9 @@
 namespace warren {
 namespace {
 
-constexpr std::size_t kIgnoreFileBytes = std::size_t{1} << 20;
-constexpr std::string_view kIgnoreFiles[] = {".gitignore", ".warrenignore"};  // the second wins
-
 Result<std::string> read_below(int dir, std::string_view name, std::uint64_t size_bytes_max) {
   Fd file = WARREN_TRY(open_host_file_below(dir, name));
-  struct stat info {};
-  if (::fstat(file.get(), &info) != 0) return system_error(errno, "look at it");
-  if (static_cast<std::uint64_t>(info.st_size) > size_bytes_max) {
-    return Error(Code::kTooLarge,
-                 fmt::format("it has {} bytes; items are added up to {}", info.st_size, size_bytes_max));
-  }
-  std::string content(static_cast<std::size_t>(info.st_size) + 1, '\0');  // one more shows that it has grown
-  std::size_t count = WARREN_TRY(read_full(file.get(), as_mutable_bytes(content)));
-  content.resize(std::min(count, static_cast<std::size_t>(info.st_size)));
-  return content;
-}
-
-std::string below_path(std::string_view dir, std::string_view name) {
-  return dir.empty() ? std::string(name) : fmt::format("{}/{}", dir, name);
+  return read_added_file(file.get(), size_bytes_max);
 }
 
 // The repository that a folder is in, or the folder itself.
@@ -51,51 +37,108 @@ IgnoreRules rules_in(const std::string& file) {
   return text.ok() ? IgnoreRules(*text) : IgnoreRules();
 }
 
+void add_rules_of(int dir, std::string_view in_repository, IgnoreStack& ignored) {
+  for (std::string_view file : kIgnoreFiles) {
+    Result<std::string> text = read_below(dir, file, kIgnoreFileBytes);
+    if (text.ok()) ignored.add(in_repository, IgnoreRules(*text));
+  }
+}
+
+IgnoreRules::Kind kind_of(std::uint32_t mode) {
+  return S_ISDIR(mode) ? IgnoreRules::Kind::kDirectory : IgnoreRules::Kind::kFile;
+}
+
 }  // namespace
 
-// A folder that is walked. Patterns are bound to the repository that it is in.
-struct Ingest::Folder {
-  Fd root;
-  std::string host_path;  // absolute
-  Ref top;
-  std::string prefix;  // from the repository to the folder; "" if they are the same
-  IgnoreStack ignored;
-};
+Result<std::string> read_added_file(int file, std::uint64_t size_bytes_max) {
+  struct stat info {};
+  if (::fstat(file, &info) != 0) return system_error(errno, "look at it");
+  if (static_cast<std::uint64_t>(info.st_size) > size_bytes_max) {
+    return Error(Code::kTooLarge,
+                 fmt::format("it has {} bytes; items are added up to {}", info.st_size, size_bytes_max));
+  }
+  std::string content(static_cast<std::size_t>(info.st_size) + 1, '\0');  // one more shows that it has grown
+  std::size_t count = WARREN_TRY(read_full(file, as_mutable_bytes(content)));
+  content.resize(std::min(count, static_cast<std::size_t>(info.st_size)));
+  return content;
+}
+
+std::string below_path(std::string_view dir, std::string_view name) {
+  return dir.empty() ? std::string(name) : fmt::format("{}/{}", dir, name);
+}
 
 bool Ingest::is_wanted(std::string_view relative) const {
   return include_.is_empty() || include_.judge(relative, IgnoreRules::Kind::kFile) == Ignore::kYes;
 }
 
-Status Ingest::add_path(const std::string& host_path) {
+bool Ingest::is_left_out(const Folder& folder, std::string_view path, std::string_view name, std::uint32_t mode) const {
+  bool is_dir = S_ISDIR(mode);
+  return (!is_dir && !S_ISREG(mode)) || name == ".git" || exclude_.judge(path, kind_of(mode)) == Ignore::kYes ||
+         folder.ignored.is_ignored(below_path(folder.prefix, path), kind_of(mode)) || (!is_dir && !is_wanted(path));
+}
+
+Result<IngestSource> Ingest::find_source(const std::string& host_path) {
   std::string whole = WARREN_TRY(canonical_host_path(host_path));
   std::optional<struct stat> info = WARREN_TRY(find_host_file(whole));
   if (!info) return Error(Code::kNotFound, fmt::format("no {}", quote(host_path)));
-  bool is_disk = options_.drive.empty() || options_.drive == "disk";
-  Ref ref = WARREN_TRY(make_ref(is_disk ? "disk" : options_.drive, is_disk ? whole : std::string(base_name(whole))));
-  if (S_ISDIR(info->st_mode)) return add_folder(whole, ref);
-  if (!S_ISREG(info->st_mode)) {
+  if (!S_ISDIR(info->st_mode) && !S_ISREG(info->st_mode)) {
     return Error(Code::kInvalid, fmt::format("{} is neither a file nor a folder", quote(host_path)));
   }
-  Fd dir = WARREN_TRY(open_host_dir(std::string(directory_of(whole))));
-  return add_file(dir.get(), base_name(whole), whole, ref);
+  bool is_disk = options_.drive.empty() || options_.drive == "disk";
+  Ref ref = WARREN_TRY(make_ref(is_disk ? "disk" : options_.drive, is_disk ? whole : std::string(base_name(whole))));
+  return IngestSource{.host_path = std::move(whole), .top = std::move(ref), .is_folder = S_ISDIR(info->st_mode)};
 }
 
+Status Ingest::add_path(const std::string& host_path) {
+  IngestSource source = WARREN_TRY(find_source(host_path));
+  if (source.is_folder) {
+    Folder folder = WARREN_TRY(open_folder(source));
+    return walk_folder(folder, {""});
+  }
+  Fd dir = WARREN_TRY(open_host_dir(std::string(directory_of(source.host_path))));
+  return add_file(dir.get(), base_name(source.host_path), source.host_path, source.top);
+}
+
+Result<IngestTotals> Ingest::measure_path(const std::string& host_path) {
+  IngestTotals totals;
+  std::uint64_t ignored = report_.ignored;
+  measured_ = &totals;
+  Status done = add_path(host_path);
+  measured_ = nullptr;
+  report_.ignored = ignored;
+  WARREN_TRY(std::move(done));
+  return totals;
+}
+
+// Opened here and read later, by one of several threads.
 Status Ingest::add_file(int dir, std::string_view name, const std::string& host_path, const Ref& ref) {
-  Result<std::string> content = read_below(dir, name, kAddedFileBytes);
-  if (!content.ok()) {
-    fail(host_path, content.error());
+  WARREN_TRY(check_not_cancelled());
+  Result<Fd> file = open_host_file_below(dir, name);
+  struct stat info {};
+  Status looked = !file.ok()                         ? Status(file.error())
+                  : ::fstat(file->get(), &info) != 0 ? Status(system_error(errno, "look at it"))
+                                                     : Status(Ok{});
+  auto size = static_cast<std::uint64_t>(info.st_size);
+  if (measured_ != nullptr) {
+    *measured_ = {.files = measured_->files + 1, .bytes = measured_->bytes + size};
     return Ok{};
   }
-  return queue_content(ref, host_path, *std::move(content), "");
+  if (!looked.ok()) {
+    fail(host_path, looked.error());
+    return Ok{};
+  }
+  Draft draft{.ref = ref, .file = std::move(file).take_value(), .content = {}, .charset = {}, .origin = {}};
+  draft.origin.source = host_path;
+  return queue_draft(std::move(draft), size);
 }
 
-Status Ingest::add_folder(const std::string& host_path, const Ref& top) {
-  std::string repository = repository_of(host_path);
+Result<Ingest::Folder> Ingest::open_folder(const IngestSource& source) {
+  std::string repository = repository_of(source.host_path);
   Folder folder {
-    .root = WARREN_TRY(open_host_dir(host_path))
-    , .host_path = host_path, .top = top
+    .root = WARREN_TRY(open_host_dir(source.host_path))
+    , .host_path = source.host_path, .top = source.top
   };
-  if (repository != host_path) folder.prefix = host_path.substr(repository.size() + 1);
+  if (repository != source.host_path) folder.prefix = source.host_path.substr(repository.size() + 1);
   folder.ignored.add("", rules_in(repository + "/.git/info/exclude"));
   // Of the folders above; those inside are read on the way.
   for (std::size_t at = 0; !folder.prefix.empty() && at != std::string::npos;) {
@@ -105,60 +148,84 @@ Status Ingest::add_folder(const std::string& host_path, const Ref& top) {
     }
     at = folder.prefix.find('/', at == 0 ? 0 : at + 1);
   }
-  std::vector<std::string> left{""};
+  return folder;
+}
+
+Status Ingest::walk_folder(Folder& folder, std::vector<std::string> left) {
   while (!left.empty()) {
     std::string relative = std::move(left.back());
     left.pop_back();
-    Status visited = visit_folder(folder, relative, left);
-    if (!visited.ok()) return visited;
+    WARREN_TRY(visit_folder(folder, relative, left));
   }
   return Ok{};
 }
 
 Status Ingest::visit_folder(Folder& folder, std::string_view relative, std::vector<std::string>& left) {
+  std::string host_path = relative.empty() ? folder.host_path : below_path(folder.host_path, relative);
   Result<Fd> dir = open_host_dir_below(folder.root.get(), relative);
-  if (!dir.ok()) {
-    fail(below_path(folder.host_path, relative), dir.error());
-    return Ok{};
-  }
-  Result<std::vector<HostEntry>> entries = list_host_dir(dir->get());
+  if (dir.ok() && options_.on_folder && measured_ == nullptr) WARREN_TRY(options_.on_folder(dir->get(), host_path));
+  Result<std::vector<HostEntry>> entries =
+      dir.ok() ? list_host_dir(dir->get()) : Result<std::vector<HostEntry>>(dir.error());
   if (!entries.ok()) {
-    fail(below_path(folder.host_path, relative), entries.error());
+    bool is_gone = entries.error().code() == Code::kNotFound;
+    if (measured_ == nullptr && !is_gone) fail(host_path, entries.error());
+    Result<Ref> ref = make_ref(folder.top.drive, below_path(folder.top.path, relative));
+    if (seen_ && ref.ok() && !is_gone) seen_->unread.push_back(*std::move(ref));
     return Ok{};
   }
   std::string in_repository = relative.empty() ? folder.prefix : below_path(folder.prefix, relative);
-  for (std::string_view file : kIgnoreFiles) {
-    Result<std::string> text = read_below(dir->get(), file, kIgnoreFileBytes);
-    if (text.ok()) folder.ignored.add(in_repository, IgnoreRules(*text));
-  }
+  add_rules_of(dir->get(), in_repository, folder.ignored);
   for (const HostEntry& entry : *entries) {
-    WARREN_TRY(visit_entry(folder, dir->get(), relative, entry.name, entry.attributes.st_mode, left));
+    WARREN_TRY(visit_entry(folder, dir->get(), relative, entry.name, entry.attributes, left));
   }
   return Ok{};
 }
 
 Status Ingest::visit_entry(Folder& folder, int dir, std::string_view relative, std::string_view name,
-                           std::uint32_t mode, std::vector<std::string>& left) {
+                           const struct stat& info, std::vector<std::string>& left) {
   std::string path = below_path(relative, name);
-  bool is_dir = S_ISDIR(mode);
-  auto kind = is_dir ? IgnoreRules::Kind::kDirectory : IgnoreRules::Kind::kFile;
-  bool is_left_out = (!is_dir && !S_ISREG(mode)) || name == ".git" || exclude_.judge(path, kind) == Ignore::kYes ||
-                     folder.ignored.is_ignored(below_path(folder.prefix, path), kind) || (!is_dir && !is_wanted(path));
-  if (is_left_out) {
+  if (is_left_out(folder, path, name, info.st_mode)) {
     ++report_.ignored;
     return Ok{};
   }
-  if (is_dir) {
+  if (S_ISDIR(info.st_mode)) {
     left.push_back(std::move(path));
     return Ok{};
   }
   std::string host_path = below_path(folder.host_path, path);
   Result<Ref> ref = make_ref(folder.top.drive, below_path(folder.top.path, path));
   if (!ref.ok()) {
-    fail(host_path, ref.error());
+    if (measured_ == nullptr) fail(host_path, ref.error());
     return Ok{};
   }
+  if (seen_) seen_->files.insert(to_string(*ref));
   return add_file(dir, name, host_path, *ref);
+}
+
+// One file or directory below the folder, if it is there and nothing leaves it out.
+Status Ingest::visit_place(Folder& folder, std::string_view relative) {
+  if (relative.empty()) return walk_folder(folder, {""});
+  Fd dir = WARREN_TRY(open_host_dir_below(folder.root.get(), ""));
+  for (std::size_t at = 0;;) {
+    std::size_t end = relative.find('/', at);
+    std::string_view path = relative.substr(0, end);
+    std::string_view name = path.substr(at);
+    std::string_view above = relative.substr(0, at == 0 ? 0 : at - 1);
+    add_rules_of(dir.get(), above.empty() ? folder.prefix : below_path(folder.prefix, above), folder.ignored);
+    struct stat info {};
+    bool is_there = ::fstatat(dir.get(), std::string(name).c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0;
+    if (!is_there) return Ok{};
+    if (end == relative.npos) {
+      std::vector<std::string> left;
+      WARREN_TRY(visit_entry(folder, dir.get(), above, name, info, left));
+      return walk_folder(folder, std::move(left));
+    }
+    if (!S_ISDIR(info.st_mode) || is_left_out(folder, path, name, info.st_mode)) return Ok{};
+    Result<Fd> next = open_host_dir_below(folder.root.get(), path);
+    if (!next.ok()) return Ok{};  // gone meanwhile: that is another event
+    dir = std::move(next).take_value();
+    at = end + 1;
+  }
 }
 
 }  // namespace warren

@@ -107,7 +107,7 @@ std::optional<WebPlace> recognise_any(const WebAddress& address) {
   return WebPlace{.path = path, .fetch_url = address.to_string()};
 }
 
-constexpr std::array<KnownDrive, 5> kKnownDrives{{
+constexpr std::array<KnownDrive, 6> kKnownDrives{{
     {.name = "disk", .shape = "/ABSOLUTE/PATH", .description = "files of the machine", .recognise = nullptr},
     {.name = "agent", .shape = "/ANY/PATH", .description = "what the agent writes itself", .recognise = nullptr},
     {.name = "google-docs",
@@ -118,6 +118,10 @@ constexpr std::array<KnownDrive, 5> kKnownDrives{{
      .shape = "/OWNER/REPOSITORY[@BRANCH]/PATH",
      .description = "files, issues and pull requests on github.com",
      .recognise = recognise_github},
+    {.name = "session",
+     .shape = "/NAME/PATH",
+     .description = "files that sessions of `warren run` show",
+     .recognise = nullptr},
     // Takes every address, so it comes last.
     {.name = "url", .shape = "/URL", .description = "pages of the web", .recognise = recognise_any},
 }};

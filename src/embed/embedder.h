@@ -20,7 +20,7 @@ class Embedder {
   virtual ~Embedder() = default;
 
   // Stored with each vector; vectors of different names are never compared. "all-MiniLM-L6-v2",
-  // "http:nomic-embed-text".
+  // "bge-small-en-v1.5@1f0c2a3b4d5e" (embed/model_identity.h), "http:nomic-embed-text".
   virtual const std::string& model() const = 0;
   virtual std::size_t dimensions() const = 0;
   // One vector of length 1 for each text, in order. Texts may be empty, long or not UTF-8; what a model does not take
@@ -39,5 +39,9 @@ struct EmbedderOptions {
 
 // Null for "none". kNotFound: the folder has no model; the message says how to install one.
 Result<std::unique_ptr<Embedder>> open_embedder(const EmbedderOptions& options);
+
+// The embedder of a model that was used before, by its name: one that is installed, or another one of the same service.
+// Null if it is not available now, or is not that model any more. `now` is what is used now.
+std::unique_ptr<Embedder> open_former_embedder(const EmbedderOptions& now, const std::string& model);
 
 }  // namespace warren

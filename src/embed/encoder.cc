@@ -7,7 +7,7 @@
 
 #include "base/path.h"
 #include "embed/half.h"
-#include "embed/parallel.h"
+#include "os/parallel.h"
 
 namespace warren {
 

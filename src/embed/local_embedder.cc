@@ -7,9 +7,10 @@
 #include <fmt/format.h>
 
 #include "base/path.h"
-#include "embed/parallel.h"
+#include "embed/model_identity.h"
 #include "embed/tokenizer_json.h"
 #include "os/host_files.h"
+#include "os/parallel.h"
 
 namespace warren {
 namespace {
@@ -44,8 +45,9 @@ Result<std::unique_ptr<LocalEmbedder>> LocalEmbedder::open(const std::string& fo
                                              pieces.size(), config.vocabulary));
   }
   auto encoder = WARREN_TRY(Encoder::load(whole + "/model.safetensors", config, kernel).within(where));
+  std::string model = WARREN_TRY(identity_of_model(whole).within(where));
   return std::unique_ptr<LocalEmbedder>(
-      new LocalEmbedder(std::string(base_name(whole)), std::move(config), std::move(pieces), std::move(encoder)));
+      new LocalEmbedder(std::move(model), std::move(config), std::move(pieces), std::move(encoder)));
 }
 
 std::vector<std::int32_t> LocalEmbedder::tokens_of(std::string_view text, TextRole role) const {

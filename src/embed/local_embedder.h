@@ -31,7 +31,7 @@ class LocalEmbedder final : public Embedder {
         pieces_(std::move(pieces)),
         encoder_(std::move(encoder)) {}
 
-  std::string model_;  // the folder's name
+  std::string model_;  // embed/model_identity.h
   EncoderConfig config_;
   WordPiece pieces_;
   std::unique_ptr<Encoder> encoder_;

@@ -1,5 +1,6 @@
 #include "embed/local_embedder.h"
 
+#include <filesystem>
 #include <new>
 #include <thread>
 
@@ -12,9 +13,10 @@
 
 #include "base/json.h"
 #include "embed/model_folder.h"
-#include "embed/parallel.h"
+#include "embed/model_identity.h"
 #include "embed/tiny_model_testing.h"
 #include "os/host_files.h"
+#include "os/parallel.h"
 #include "testing/matchers.h"
 #include "testing/temp_dir.h"
 
@@ -64,11 +66,44 @@ TEST(LocalEmbedder, VectorsOfTheInstalledModelAreThoseOfTheReference) {
       << "rabbits are not nearer to rabbits";
 }
 
+TEST(LocalEmbedder, AModelIsKnownByItsContentAndNotByItsFolderAlone) {
+  TempDir dir;
+  auto identity = [&](const std::string& folder) { return identity_of_model(dir.file(folder)).value(); };
+  write_model(dir.file("a/m"), make_tiny_model(24, 2, 40, 1));
+  write_model(dir.file("b/m"), make_tiny_model(24, 2, 40, 1));
+  EXPECT_EQ(identity("a/m"), identity("b/m"));
+  EXPECT_EQ(folder_of_identity(identity("a/m")), "m");
+  write_model(dir.file("b/m"), make_tiny_model(24, 2, 40, 2));  // trained further: the same sizes
+  EXPECT_NE(identity("a/m"), identity("b/m"));
+  write_model(dir.file("b/m"), make_tiny_model(24, 2, 40, 1));
+  std::filesystem::create_directories(dir.file("b/m/1_Pooling"));
+  write_text(dir.file("b/m/1_Pooling/config.json"), R"({"pooling_mode_cls_token": true})");
+  EXPECT_NE(identity("a/m"), identity("b/m"));
+  write_model(dir.file("c/all-MiniLM-L6-v2"), make_tiny_model(24, 2, 40, 1));  // calls itself the default model
+  EXPECT_NE(identity("c/all-MiniLM-L6-v2"), "all-MiniLM-L6-v2");
+}
+
+TEST(LocalEmbedder, AModelThatWasUsedBeforeIsFoundByItsName) {
+  TempDir dir;
+  write_model(dir.file("old"), make_tiny_model(24, 2, 40, 1));
+  write_model(dir.file("new"), make_tiny_model(24, 2, 40, 2));
+  std::string old = identity_of_model(dir.file("old")).value();
+  EmbedderOptions now{.kind = "local", .folder = dir.file("new")};
+  std::unique_ptr<Embedder> found = open_former_embedder(now, old);
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->model(), old);
+  EXPECT_EQ(open_former_embedder(now, "none-such@000000000000"), nullptr);
+  EXPECT_EQ(open_former_embedder(now, "../../etc"), nullptr);
+  EXPECT_EQ(open_former_embedder(now, "http:m"), nullptr);  // its address is not known
+  write_model(dir.file("old"), make_tiny_model(24, 2, 40, 3));
+  EXPECT_EQ(open_former_embedder(now, old), nullptr);  // another model in the same folder
+}
+
 TEST(LocalEmbedder, ABatchHasTheVectorsOfItsTextsInOrder) {
   TempDir dir;
   write_model(dir.file("m"), make_tiny_model(24, 2, 40, 1));
   auto embedder = LocalEmbedder::open(dir.file("m")).value();
-  EXPECT_EQ(embedder->model(), "m");
+  EXPECT_EQ(embedder->model().substr(0, 2), "m@");
   std::vector<std::string> texts;
   for (int i = 0; i < 50; ++i) texts.push_back(std::string(static_cast<std::size_t>(i), 'x') + " rabbits live here");
   texts.emplace_back("");

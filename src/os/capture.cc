@@ -91,6 +91,11 @@ Result<Captured> run_captured(const std::vector<std::string>& words, const std::
   Fd output = WARREN_TRY(open_memory("output"));
   Fd errors = WARREN_TRY(open_memory("errors"));
   pid_t pid = WARREN_TRY(spawn(words, dir, {input, output.get(), errors.get()}, environment));
+  return wait_captured(pid, words[0], limit, output.get(), errors.get());
+}
+
+Result<Captured> wait_captured(int pid, const std::string& name, std::optional<std::chrono::milliseconds> limit,
+                               int output, int errors) {
   bool is_late = limit && !ends_within(pid, *limit);
   if (is_late) ::kill(pid, SIGKILL);
   int status = 0;
@@ -99,12 +104,12 @@ Result<Captured> run_captured(const std::vector<std::string>& words, const std::
   }
   if (is_late) {
     auto seconds = std::chrono::ceil<std::chrono::seconds>(*limit).count();
-    return Error(Code::kTimeout, fmt::format("{} did not end within {} s and was killed", quote(words[0]), seconds));
+    return Error(Code::kTimeout, fmt::format("{} did not end within {} s and was killed", quote(name), seconds));
   }
   Captured captured;
   captured.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  captured.output = WARREN_TRY(read_whole(output.get()));
-  captured.errors = WARREN_TRY(read_whole(errors.get()));
+  captured.output = WARREN_TRY(read_whole(output));
+  captured.errors = WARREN_TRY(read_whole(errors));
   return captured;
 }
 

@@ -24,6 +24,10 @@ Result<Captured> run_captured(const std::vector<std::string>& words, const std::
                               std::optional<std::chrono::milliseconds> limit = std::nullopt,
                               const std::vector<std::string>* environment = nullptr);
 
+// Waits for a child that writes to these files in memory, and returns what it wrote. As above, otherwise.
+Result<Captured> wait_captured(int pid, const std::string& name, std::optional<std::chrono::milliseconds> limit,
+                               int output, int errors);
+
 // An unnamed file in memory, for what must not reach a disk.
 Result<Fd> open_memory_file();
 

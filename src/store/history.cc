@@ -218,7 +218,7 @@ Status History::follow(const Dirty& dirty, std::int64_t version) {
       bool is_whole = table.scope == PastScope::kWhole || table.scope == PastScope::kMount;
       if (rows == PastSql::Rows::kAll || is_whole) {
         WARREN_TRY(step->run());
-      } else if (table.scope == PastScope::kNode) {
+      } else if (table.scope == PastScope::kNode || table.scope == PastScope::kItem) {
         if (!dirty.nodes.empty()) WARREN_TRY(step->bind(2, std::string_view(nodes)).run());
       } else if (table.scope == PastScope::kName) {
         for (const auto& [parent, name] : dirty.names) {
@@ -398,7 +398,8 @@ Result<PastChanges> History::list_changed(std::int64_t from, std::optional<std::
     while (WARREN_TRY(rows.next())) {
       Inode node{static_cast<std::uint64_t>(rows.integer(0))};
       switch (table.scope) {
-        case PastScope::kNode: changed.nodes.push_back(node); break;
+        case PastScope::kNode:
+        case PastScope::kItem: changed.nodes.push_back(node); break;
         case PastScope::kName: changed.names.emplace_back(node, std::string(rows.text(1))); break;
         case PastScope::kKey: changed.keys.emplace_back(rows.text(0)); break;
         case PastScope::kWhole: changed.has_base_changes = true; break;

@@ -12,6 +12,7 @@
 #include "db/database.h"
 #include "fs/path_ops.h"
 #include "store/fsck.h"
+#include "store/item_rows.h"
 #include "store/kv.h"
 #include "store/sqlite_fs.h"
 #include "store/store.h"
@@ -267,6 +268,45 @@ TEST_F(HistoryTest, CopiesOfMountsAreKeptHoweverTheyChange) {
 TEST_F(HistoryTest, ACheckpointIsNotTakenWithCopiesThatAnotherProcessMade) {
   EXPECT_EQ(error_of(history().take("c", "asked", {{.path = "/mem/a", .digest = "not this"}})), Code::kConflict);
   EXPECT_TRUE(history().list()->empty());
+}
+
+TEST_F(HistoryTest, WR54_RowsOfItemsAreRestoredWithTheirFiles) {
+  constexpr const char* kFirst = "0190163d-8694-739b-aea5-966c26f8ad91";
+  constexpr const char* kSecond = "0190163d-8694-739b-aea5-966c26f8ad92";
+  write("/a", "one");
+  write("/b", "two");
+  Inode a = lstat(fs(), "/a")->inode;
+  Inode b = lstat(fs(), "/b")->inode;
+  ItemRows rows(*store_);
+  auto change = [&](const std::function<void()>& make) {
+    Transaction scope = store_->begin_write().value();
+    make();
+    ASSERT_OK(scope.commit());
+  };
+  take("none");
+  ItemRow first{.node = a, .id = kFirst, .path = "/context/disk/d/a", .source = "/d/a", .title = "A"};
+  ItemRow second{.node = b, .id = kSecond, .path = "/context/disk/d/b", .source = "/d/b"};
+  change([&] {
+    ASSERT_OK(rows.put(first));
+    ASSERT_OK(rows.put(second));
+  });
+  std::int64_t both = take("both");
+  change([&] { ASSERT_OK(rows.move_below("/context/disk/d", "/context/disk/e")); });
+  EXPECT_EQ(take("moved"), both + 1);
+  EXPECT_TRUE(history().is_exact().value());
+  change([&] {
+    ASSERT_OK(rows.remove(b));
+    ASSERT_OK(rows.rekey(a, Inode{99}));
+  });
+  ASSERT_OK(history().restore(both));
+  EXPECT_TRUE(history().is_exact().value());
+  EXPECT_EQ(rows.find(a).value(), first);
+  EXPECT_EQ(rows.find(b).value(), second);
+  EXPECT_EQ(rows.find(Inode{99}).value(), std::nullopt);
+  ASSERT_OK(history().restore(both + 1));
+  EXPECT_EQ(rows.find_by_path("/context/disk/e/b").value()->id, kSecond);
+  ASSERT_OK(history().restore(both - 1));
+  EXPECT_EQ(ask("SELECT count(*) FROM wr_item"), 0);
 }
 
 TEST_F(HistoryTest, WR54_ARestoreIsExactAlthoughAnotherProgramWrote) {

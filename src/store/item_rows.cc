@@ -66,13 +66,14 @@ Result<bool> ItemRows::prepare() {
     // '0' is the byte after '/': exactly the paths that begin with "FROM/".
     move_below_ =
         WARREN_TRY(database.prepare("UPDATE wr_item SET path = ?2 || substr(path, length(?1) + 1) "
-                                    "WHERE path > ?1 || '/' AND path < ?1 || '0'"));
+                                    "WHERE path > ?1 || '/' AND path < ?1 || '0' RETURNING ino"));
   }
   is_prepared_ = true;
   return true;
 }
 
-// Otherwise other processes would take the change for that of an unknown program and drop their caches.
+// Otherwise other processes would take the change for that of an unknown program and drop their caches, and a
+// checkpoint would miss it.
 void ItemRows::note(Inode node) {
   if (store_.journal() != nullptr) store_.journal()->note_attributes(node);
 }
@@ -118,6 +119,7 @@ Status ItemRows::remove(Inode node) {
 Status ItemRows::rekey(Inode from, Inode to) {
   auto lock = store_.database().lock();
   if (!WARREN_TRY(prepare())) return Ok{};
+  note(from);
   note(to);
   return rekey_.bind(1, from.value).bind(2, to.value).run();
 }
@@ -132,7 +134,9 @@ Status ItemRows::set_path(Inode node, std::string_view path) {
 Status ItemRows::move_below(std::string_view from, std::string_view to) {
   auto lock = store_.database().lock();
   if (!WARREN_TRY(prepare())) return Ok{};
-  return move_below_.bind(1, from).bind(2, to).run();
+  Rows moved = move_below_.bind(1, from).bind(2, to).rows();
+  while (WARREN_TRY(moved.next())) note(Inode{static_cast<std::uint64_t>(moved.integer(0))});
+  return Ok{};
 }
 
 }  // namespace warren

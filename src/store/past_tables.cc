@@ -22,6 +22,8 @@ constexpr PastColumn kSymlinkValues[] = {{"target"}};
 constexpr PastColumn kXattrKey[] = {{"ino", "INTEGER"}, {"name", "TEXT"}};
 constexpr PastColumn kXattrValues[] = {{"value"}};
 constexpr PastColumn kExpiryValues[] = {{"expires_at_ms"}, {"parent_ino"}, {"name"}};
+constexpr PastColumn kItemValues[] = {{"id"},     {"path"}, {"source"}, {"fetched_at"},
+                                      {"sha256"}, {"mime"}, {"title"},  {"stamp"}};
 constexpr PastColumn kOrphanValues[] = {{"boot"}, {"pid_namespace"}, {"pid"}, {"started"}};
 constexpr PastColumn kKeyKey[] = {{"key", "TEXT"}};
 constexpr PastColumn kPairValues[] = {{"value"}, {"created_at"}, {"updated_at"}};
@@ -54,6 +56,7 @@ constexpr PastTable kPastTables[] = {
     {"wr_xattr", "wr_past_xattr", kXattrKey, kXattrValues, PastScope::kNode, "ino", WARREN_NOT_ORPHAN("ino"), true},
     {"wr_expiry", "wr_past_expiry", kNodeKey, kExpiryValues, PastScope::kNode, "ino", WARREN_NOT_ORPHAN("ino")},
     {"wr_orphan", "wr_past_orphan", kNodeKey, kOrphanValues, PastScope::kNode, "ino", "t.boot = ''"},
+    {"wr_item", "wr_past_item", kNodeKey, kItemValues, PastScope::kItem},
     {"kv_store", "wr_past_kv", kKeyKey, kPairValues, PastScope::kKey, "", "", true},
     {"wr_kv_expiry", "wr_past_kv_expiry", kKeyKey, kPairExpiryValues, PastScope::kKey, ""},
     {"fs_whiteout", "wr_past_whiteout", kPathKey, kWhiteoutValues, PastScope::kWhole, ""},

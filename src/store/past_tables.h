@@ -20,6 +20,7 @@ inline constexpr std::int64_t kOpenEnd = INT64_MAX;
 // What the changes that a journal lists say about a table's rows.
 enum class PastScope {
   kNode,   // rows of an inode: `node` is the column
+  kItem,   // rows about an inode, which do not end with it: `node` is the column
   kName,   // an entry of a directory
   kKey,    // a key
   kWhole,  // nothing: its rows are all compared

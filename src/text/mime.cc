@@ -48,17 +48,22 @@ constexpr std::array<Signature, 21> kSignatures{{
 }};
 
 using Ending = std::pair<std::string_view, std::string_view>;
-constexpr std::array<Ending, 41> kTextEndings{{
+constexpr std::array<Ending, 49> kTextEndings{{
+    {"adoc", "text/asciidoc"},
     {"c", "text/x-c"},
     {"cc", "text/x-c++"},
+    {"cmake", "text/x-cmake"},
     {"conf", "text/plain"},
     {"cpp", "text/x-c++"},
     {"cs", "text/x-csharp"},
     {"css", "text/css"},
     {"csv", "text/csv"},
+    {"cxx", "text/x-c++"},
     {"diff", "text/x-diff"},
+    {"eml", "message/rfc822"},
     {"go", "text/x-go"},
     {"h", "text/x-c"},
+    {"hh", "text/x-c++"},
     {"hpp", "text/x-c++"},
     {"htm", "text/html"},
     {"html", "text/html"},
@@ -72,9 +77,11 @@ constexpr std::array<Ending, 41> kTextEndings{{
     {"lua", "text/x-lua"},
     {"markdown", "text/markdown"},
     {"md", "text/markdown"},
+    {"mdx", "text/markdown"},
     {"mjs", "text/javascript"},
     {"patch", "text/x-diff"},
     {"php", "text/x-php"},
+    {"pl", "text/x-perl"},
     {"py", "text/x-python"},
     {"rb", "text/x-ruby"},
     {"rs", "text/x-rust"},
@@ -87,6 +94,7 @@ constexpr std::array<Ending, 41> kTextEndings{{
     {"toml", "application/toml"},
     {"ts", "text/x-typescript"},
     {"tsv", "text/tab-separated-values"},
+    {"tsx", "text/x-typescript"},
     {"xml", "application/xml"},
     {"yaml", "application/yaml"},
     {"yml", "application/yaml"},

@@ -15,8 +15,10 @@ def program():
 
 
 class World:
+    parent = None  # where it is made; the system's directory for temporary files
+
     def __enter__(self):
-        self.dir = tempfile.mkdtemp(prefix="warren-tools-")
+        self.dir = tempfile.mkdtemp(prefix="warren-tools-", dir=self.parent)
         runtime = os.path.join(self.dir, "runtime")
         os.mkdir(runtime, 0o700)
         self.env = {**os.environ, "HOME": self.dir, "XDG_RUNTIME_DIR": runtime, "XDG_CONFIG_HOME": self.dir + "/config"}

@@ -1,9 +1,15 @@
+#include <algorithm>
+#include <optional>
+
 #include <fmt/format.h>
 
+#include "agent/sessions.h"
 #include "base/path.h"
 #include "cli/commands.h"
 #include "cli/context/context_commands.h"
+#include "cli/context/context_watch.h"
 #include "cli/context/tool_call.h"
+#include "cli/show/progress.h"
 #include "cli/show/text.h"
 #include "drives/ingest.h"
 #include "drives/known_drives.h"
@@ -26,25 +32,36 @@ IngestOptions ingest_options(const Arguments& args) {
           .fetch = {.may_reach_private = args.has("allow-private")}};
 }
 
-// One line that is drawn again and again, on a terminal only.
-class AddingLine {
- public:
-  explicit AddingLine(Context& context) : context_(context) {}
-  ~AddingLine() {
-    if (is_drawn_) context_.err.raw("\r\x1b[K");
+// On a terminal: how far it is.
+IngestTotals measure(Ingest& ingest, const Arguments& args) {
+  IngestTotals totals;
+  for (const std::string& what : args.all("PATH")) {
+    if (looks_like_web_address(what)) continue;
+    Result<IngestTotals> one = ingest.measure_path(what);
+    if (one.ok()) totals = {.files = totals.files + one->files, .bytes = totals.bytes + one->bytes};
   }
-  AddingLine(const AddingLine&) = delete;
-  AddingLine& operator=(const AddingLine&) = delete;
+  return totals;
+}
 
-  void draw(const IngestReport& report) {
-    if (!context_.err.is_terminal()) return;
-    is_drawn_ = true;
-    context_.err.raw(fmt::format("\r\x1b[K{} items, {} unchanged", report.added + report.replaced, report.unchanged));
+// A bar if the totals are known, otherwise what was done so far; on a terminal only.
+class AddingBar {
+ public:
+  explicit AddingBar(Context& context) : context_(context) {}
+
+  void set_totals(const IngestTotals& totals) {
+    bar_.emplace(context_, TransferTotals{.files = totals.files, .bytes = totals.bytes});
   }
+  void show(const IngestReport& report) {
+    TransferReport done;
+    done.files = report.looked_at.files;
+    done.bytes = report.looked_at.bytes;
+    if (bar_) bar_->show(done);
+  }
+  void end() { bar_.reset(); }
 
  private:
   Context& context_;
-  bool is_drawn_ = false;
+  std::optional<ProgressBar> bar_;
 };
 
 Exit show_report(Context& context, const Arguments& args, const IngestReport& report) {
@@ -56,48 +73,116 @@ Exit show_report(Context& context, const Arguments& args, const IngestReport& re
       one["message"] = failure.message;
       failures.push_back(std::move(one));
     }
-    context.out.json({{"added", report.added},
-                      {"replaced", report.replaced},
-                      {"unchanged", report.unchanged},
-                      {"skipped", report.skipped},
-                      {"ignored", report.ignored},
-                      {"size_bytes", report.bytes},
-                      {"failures", std::move(failures)}});
+    Json json{{"added", report.added},      {"replaced", report.replaced},    {"unchanged", report.unchanged},
+              {"deleted", report.deleted},  {"skipped", report.skipped},      {"ignored", report.ignored},
+              {"size_bytes", report.bytes}, {"failures", std::move(failures)}};
+    if (args.has("watch")) context.out.json_line(json);  // the first of many
+    else context.out.json(json);
   } else {
     context.out.print("{} added, {} replaced, {} unchanged", report.added, report.replaced, report.unchanged);
+    if (report.deleted > 0) context.out.print(", {} deleted", report.deleted);
     if (report.skipped > 0) context.out.print(", {} skipped", report.skipped);
     if (report.ignored > 0) context.out.print(", {} ignored", report.ignored);
     context.out.print("\n");
     for (const auto& failure : report.failures) {
-      context.err.print("warren: {}: {}\n", context.err.name(failure.what), failure.message);
+      context.err.print("warren: {}: {}\n", context.err.name(failure.what), context.err.name(failure.message));
     }
   }
   return report.failures.empty() ? Exit::kOk : Exit::kFailed;
 }
 
+// The session's files as its agent sees them, whatever it changes meanwhile.
+Result<std::unique_ptr<Agent>> open_session(Context& context, const std::string& name) {
+  std::optional<std::string> file = WARREN_TRY(find_session_file(name));
+  if (!file) {
+    return Error(Code::kNotFound, fmt::format("there is no session {}", quote(name)), "`warren sessions` lists them");
+  }
+  AgentOptions options{.id_or_path = *file, .mode = OpenMode::kReadOnly};
+  options.caller = {.agent = {}, .space = Space::kKernel, .door = "tool", .session = {}, .trace = trace_of(context)};
+  options.may_record = true;
+  std::unique_ptr<Agent> opened = WARREN_TRY(Agent::open(options, context.clock));
+  std::optional<AgentOverlay> overlay = opened->overlay();
+  if (!overlay || overlay->hidden.empty()) return opened;
+  for (const std::string& path : overlay->hidden) options.hidden.push_back(overlay->base_path + path);
+  return Agent::open(options, context.clock);
+}
+
+Status add_session(Context& context, Ingest& ingest, const std::string& name) {
+  std::unique_ptr<Agent> session = WARREN_TRY(open_session(context, name));
+  WARREN_TRY(ingest.add_session(session->fs(), session->id()).within([&] { return "add session " + quote(name); }));
+  return session->check_recorded();
+}
+
+Status add_everything(Context& context, const Arguments& args, Ingest& ingest) {
+  for (const std::string& what : args.all("PATH")) {
+    if (looks_like_web_address(what)) WARREN_TRY(ingest.add_url(what));
+    else WARREN_TRY(ingest.add_path(what).within([&] { return "add " + quote(what); }));
+  }
+  for (const std::string& name : args.all("session")) WARREN_TRY(add_session(context, ingest, name));
+  return ingest.finish();
+}
+
+std::optional<std::string> problem_with_adding(const Arguments& args) {
+  const std::vector<std::string>& paths = args.all("PATH");
+  if (paths.empty() && !args.has("session")) return "give something to add: a file, a folder, an address, or --session";
+  bool has_address = std::ranges::any_of(paths, looks_like_web_address);
+  if (args.has("watch") && (has_address || args.has("session"))) {
+    return "--watch is for files and folders, not for addresses and sessions";
+  }
+  return std::nullopt;
+}
+
+// Adds, and then follows what changes.
+Result<Exit> watch_sources(Context& context, const Arguments& args) {
+  std::unique_ptr<ContextWatch> watch = WARREN_TRY(ContextWatch::open());
+  OpenView view = WARREN_TRY(open_for_tools(context, args));
+  IngestOptions options = ingest_options(args);
+  watch->watch_with(options);
+  bool shows_changes = false;
+  options.on_change = [&](ItemChange change, const Ref& ref) {
+    if (shows_changes) show_change(context, args, change, ref);
+  };
+  AddingBar bar(context);
+  Ingest ingest(*view.agent, *view.fs, context.clock, options, [&](const IngestReport& done) { bar.show(done); });
+  for (const std::string& what : args.all("PATH")) {
+    WARREN_TRY(watch->add(ingest, what).within([&] { return "watch " + quote(what); }));
+  }
+  if (ProgressBar::is_watched(context)) bar.set_totals(measure(ingest, args));
+  Status done = watch->catch_up(ingest);
+  bar.end();
+  if (!done.ok() && !watch->is_interrupted()) return std::move(done).take_error();
+  WARREN_TRY(view.fs->check_recorded());
+  show_report(context, args, ingest.take_report());
+  if (watch->is_interrupted()) return Exit::kOk;
+  shows_changes = true;
+  return watch->run(context, args, view, ingest);
+}
+
 Result<Exit> run_context_add(Context& context, const Arguments& args) {
   if (std::optional<std::string> drive = args.find("drive")) WARREN_TRY(check_drive_name(*drive).within("--drive"));
+  if (std::optional<std::string> problem = problem_with_adding(args)) return refuse(context, *problem);
+  if (args.has("watch")) return watch_sources(context, args);
   OpenView view = WARREN_TRY(open_for_tools(context, args));
   IngestReport report;
   {
-    AddingLine line(context);
+    AddingBar bar(context);
     Ingest ingest(*view.agent, *view.fs, context.clock, ingest_options(args),
-                  [&](const IngestReport& done) { line.draw(done); });
-    for (const std::string& what : args.all("PATH")) {
-      if (looks_like_web_address(what)) WARREN_TRY(ingest.add_url(what));
-      else WARREN_TRY(ingest.add_path(what).within([&] { return "add " + quote(what); }));
-    }
-    WARREN_TRY(ingest.finish());
+                  [&](const IngestReport& done) { bar.show(done); });
+    if (ProgressBar::is_watched(context) && !args.has("session")) bar.set_totals(measure(ingest, args));
+    WARREN_TRY(add_everything(context, args, ingest));
     report = ingest.report();
   }
   WARREN_TRY(view.fs->check_recorded());
   return show_report(context, args, report);
 }
 
-// Every item that came from the web, or those that were named.
+// Every item that came from the web, or those that were named, or those of sessions.
 Result<Exit> run_context_refresh(Context& context, const Arguments& args) {
   const std::vector<std::string>& named = args.all("REF");
-  if (named.empty() != args.has("all")) return refuse(context, "give the items to refresh, or --all");
+  int ways = static_cast<int>(!named.empty()) + static_cast<int>(args.has("all"));
+  if (ways > 1 || (ways == 0 && !args.has("session"))) {
+    return refuse(context, "give the items to refresh, or --all, or --session NAME");
+  }
   std::vector<Ref> refs;
   for (const std::string& one : named) {
     Ref ref = looks_like_web_address(one) ? WARREN_TRY(find_web_item(one))
@@ -105,18 +190,13 @@ Result<Exit> run_context_refresh(Context& context, const Arguments& args) {
     refs.push_back(std::move(ref));
   }
   OpenView view = WARREN_TRY(open_for_tools(context, args));
-  IngestReport report;
-  {
-    AddingLine line(context);
-    Ingest ingest(*view.agent, *view.fs, context.clock, ingest_options(args),
-                  [&](const IngestReport& done) { line.draw(done); });
-    for (const Ref& ref : refs) WARREN_TRY(ingest.refresh(ref));
-    if (args.has("all")) WARREN_TRY(ingest.refresh_all());
-    WARREN_TRY(ingest.finish());
-    report = ingest.report();
-  }
+  Ingest ingest(*view.agent, *view.fs, context.clock, ingest_options(args));
+  for (const Ref& ref : refs) WARREN_TRY(ingest.refresh(ref));
+  if (args.has("all")) WARREN_TRY(ingest.refresh_all());
+  for (const std::string& name : args.all("session")) WARREN_TRY(add_session(context, ingest, name));
+  WARREN_TRY(ingest.finish());
   WARREN_TRY(view.fs->check_recorded());
-  return show_report(context, args, report);
+  return show_report(context, args, ingest.report());
 }
 
 }  // namespace
@@ -131,6 +211,10 @@ std::vector<Command> make_context_sources() {
        .help = "for items that have another content [default: replace them if they came from there and were not "
                "changed here]",
        .choices = {"error", "overwrite", "skip"}});
+  common.push_back({.name = "session",
+                    .value = "NAME",
+                    .help = "the files that a session of `warren run` shows, as session:/NAME; repeatable",
+                    .is_list = true});
   std::vector<Option> refreshing{{.name = "all", .help = "every item that came from the web"}};
   refreshing.insert(refreshing.end(), common.begin(), common.end());
   std::vector<Option> adding{
@@ -139,17 +223,20 @@ std::vector<Command> make_context_sources() {
        .value = "GLOB",
        .help = "only files that match, as in .gitignore; repeatable",
        .is_list = true},
-      {.name = "exclude", .value = "GLOB", .help = "not what matches; repeatable", .is_list = true}};
+      {.name = "exclude", .value = "GLOB", .help = "not what matches; repeatable", .is_list = true},
+      {.name = "watch", .help = "go on until interrupted: follow the files and folders, deletions too"}};
   adding.insert(adding.end(), common.begin(), common.end());
   return {
       {.name = "add",
        .summary = "Add files, folders and web addresses as items",
-       .details = "Folders are added with everything in them, except what .gitignore and .warrenignore leave out, "
-                  ".git, and links. "
-                  "Text is stored as UTF-8; anything else keeps its bytes. Adding again changes only what has changed.",
+       .details =
+           "Folders are added with everything in them, except what .gitignore and .warrenignore leave out, "
+           ".git, and links. "
+           "Text is stored as UTF-8; anything else keeps its bytes. Adding again changes only what has changed. With "
+           "--watch, and for sessions, items of files that are gone are deleted, unless they were changed here.",
        .positionals = {{.name = "PATH",
                         .help = "a file, a folder, or an http or https address",
-                        .times = Times::kOnceOrMore,
+                        .times = Times::kAny,
                         .suggest = Suggest::kHostFiles}},
        .options = std::move(adding),
        .subcommands = {},
@@ -158,7 +245,7 @@ std::vector<Command> make_context_sources() {
        .summary = "Fetch items from the web again",
        .details = "An item that was changed here since it was fetched is not replaced unless --on-conflict overwrite "
                   "is given. "
-                  "To refresh files of the machine, add them again.",
+                  "To refresh files of the machine, add them again; those of a session are refreshed by --session.",
        .positionals = {{.name = "REF", .help = "an item that came from the web", .times = Times::kAny}},
        .options = std::move(refreshing),
        .subcommands = {},

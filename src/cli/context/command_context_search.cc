@@ -8,6 +8,7 @@
 #include "cli/context/open_index.h"
 #include "cli/show/text.h"
 #include "cli/syntax/values.h"
+#include "drives/known_drives.h"
 
 namespace warren::cli {
 namespace {
@@ -132,16 +133,30 @@ Result<Exit> run_context_status(Context& context, const Arguments& args) {
   return Exit::kOk;
 }
 
-Result<Exit> run_context_embed(Context& context, const Arguments& args) {
+// Embeds what waits, and says what is left.
+Result<Exit> embed_waiting(Context& context, const Arguments& args, ContextIndex& index) {
   std::chrono::milliseconds time = kEmbedAll;
   if (auto wait = args.find("wait")) time = WARREN_TRY(parse_duration(*wait));
-  OpenIndex open = WARREN_TRY(open_index(context, args));
-  ProgressLine line(context, "embedding");
-  std::size_t done =
-      WARREN_TRY(open.index->embed_some(time, [&](const IndexProgress& progress) { line.show(progress); }));
-  IndexStatus status = WARREN_TRY(open.index->status());
-  context.out.print("{} embedded, {} waiting\n", done, status.waiting);
+  std::size_t done = 0;
+  {
+    ProgressLine line(context, "embedding");
+    done = WARREN_TRY(index.embed_some(time, [&](const IndexProgress& progress) { line.show(progress); }));
+  }
+  IndexStatus status = WARREN_TRY(index.status());
+  if (args.has("json")) context.out.json({{"embedded", done}, {"waiting", status.waiting}});
+  else context.out.print("{} embedded, {} waiting\n", done, status.waiting);
   return Exit::kOk;
+}
+
+Result<Exit> run_context_embed(Context& context, const Arguments& args) {
+  OpenIndex open = WARREN_TRY(open_index(context, args));
+  return embed_waiting(context, args, *open.index);
+}
+
+Result<Exit> run_context_reembed(Context& context, const Arguments& args) {
+  OpenIndex open = WARREN_TRY(open_index(context, args));
+  WARREN_TRY(open.index->start_embedding_again());
+  return embed_waiting(context, args, *open.index);
 }
 
 Result<Exit> run_context_rebuild(Context& context, const Arguments& args) {
@@ -151,8 +166,40 @@ Result<Exit> run_context_rebuild(Context& context, const Arguments& args) {
     WARREN_TRY(open.index->rebuild([&](const IndexProgress& progress) { line.show(progress); }));
   }
   IndexStatus status = WARREN_TRY(open.index->status());
-  context.out.print("{} files, {} chunks\n", status.files, status.chunks);
+  if (args.has("json")) context.out.json({{"files", status.files}, {"chunks", status.chunks}});
+  else context.out.print("{} files, {} chunks\n", status.files, status.chunks);
   return Exit::kOk;
+}
+
+// A reference is a path below /context.
+Result<std::string> path_of_argument(const Arguments& args) {
+  std::string given = args.get("REF");
+  if (given.starts_with('/')) return given;
+  Ref ref = looks_like_web_address(given) ? WARREN_TRY(find_web_item(given))
+  .ref : WARREN_TRY(parse_ref(given));
+  return namespace_path(ref);
+}
+
+Result<Exit> run_context_chunks(Context& context, const Arguments& args) {
+  std::string path = WARREN_TRY(path_of_argument(args));
+  OpenIndex open = WARREN_TRY(open_index(context, args));
+  std::vector<ChunkInfo> chunks = WARREN_TRY(open.index->list_chunks(path));
+  Output& out = context.out;
+  Json list = Json::array();
+  for (const ChunkInfo& chunk : chunks) {
+    if (args.has("json")) {
+      list.push_back({{"first_line", chunk.first_line},
+                      {"last_line", chunk.last_line},
+                      {"heading", chunk.heading},
+                      {"text", chunk.text},
+                      {"embedded", chunk.is_embedded}});
+    } else {
+      out.print("{}-{}  {} bytes{}{}\n", chunk.first_line, chunk.last_line, chunk.text.size(),
+                chunk.is_embedded ? ", embedded" : "", chunk.heading.empty() ? "" : "  " + out.name(chunk.heading));
+    }
+  }
+  if (args.has("json")) out.json({{"chunks", std::move(list)}});
+  return end_reading(*open.agent);
 }
 
 Command make_search() {
@@ -194,31 +241,52 @@ Command make_search() {
 }  // namespace
 
 std::vector<Command> make_context_search() {
-  return {make_search(),
-          {.name = "status",
-           .summary = "Show what is indexed and how much waits to be embedded",
-           .details = "",
-           .positionals = {},
-           .options = {json_option()},
-           .subcommands = {},
-           .handler = run_context_status},
-          {.name = "embed",
-           .summary = "Embed everything that waits for it",
-           .details = "",
-           .positionals = {},
-           .options = {{.name = "wait",
-                        .value = "TIME",
-                        .help = "stop after this time; otherwise when nothing waits",
-                        .kind = ValueKind::kDuration}},
-           .subcommands = {},
-           .handler = run_context_embed},
-          {.name = "rebuild",
-           .summary = "Make the search index again",
-           .details = "Never needed for changed files. Everything is read and embedded again.",
-           .positionals = {},
-           .options = {},
-           .subcommands = {},
-           .handler = run_context_rebuild}};
+  return {
+      make_search(),
+      {.name = "status",
+       .summary = "Show what is indexed and how much waits to be embedded",
+       .details = "",
+       .positionals = {},
+       .options = {json_option()},
+       .subcommands = {},
+       .handler = run_context_status},
+      {.name = "embed",
+       .summary = "Embed everything that waits for it",
+       .details = "",
+       .positionals = {},
+       .options = {{.name = "wait",
+                    .value = "TIME",
+                    .help = "stop after this time; otherwise when nothing waits",
+                    .kind = ValueKind::kDuration},
+                   json_option()},
+       .subcommands = {},
+       .handler = run_context_embed},
+      {.name = "reembed",
+       .summary = "Embed everything again",
+       .details = "Never needed for changed files, nor after a change of the model. Until a text is embedded again, "
+                  "it is found by its vector from before.",
+       .positionals = {},
+       .options = {{.name = "wait",
+                    .value = "TIME",
+                    .help = "stop after this time, and go on with later searches",
+                    .kind = ValueKind::kDuration},
+                   json_option()},
+       .subcommands = {},
+       .handler = run_context_reembed},
+      {.name = "chunks",
+       .summary = "Show the parts that the text of an item or file is divided into for searching",
+       .details = "",
+       .positionals = {{.name = "REF", .help = "DRIVE:/PATH, a web address, or the absolute path of a file"}},
+       .options = {json_option()},
+       .subcommands = {},
+       .handler = run_context_chunks},
+      {.name = "rebuild",
+       .summary = "Make the search index again",
+       .details = "Never needed for changed files. Everything is read and embedded again.",
+       .positionals = {},
+       .options = {json_option()},
+       .subcommands = {},
+       .handler = run_context_rebuild}};
 }
 
 }  // namespace warren::cli

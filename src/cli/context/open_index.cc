@@ -11,28 +11,35 @@ namespace {
 // Writes to the terminal directly: Output would buffer it.
 void draw_line(std::string_view text) { write_all(2, as_bytes(text)).ignore("the progress line is optional"); }
 
-// With the embedder of the user's configuration, or why there is none.
-Result<ContextOptions> index_options(Context& context, std::unique_ptr<Embedder>& embedder) {
+}  // namespace
+
+Result<ContextOptions> IndexEmbedders::open(Context& context) {
   ContextOptions options;
-  EmbedderOptions wanted = WARREN_TRY(embedder_options(context.environment));
-  Result<std::unique_ptr<Embedder>> opened = open_embedder(wanted);
+  wanted_ = WARREN_TRY(embedder_options(context.environment));
+  Result<std::unique_ptr<Embedder>> opened = open_embedder(wanted_);
   if (opened.ok()) {
-    embedder = std::move(opened).take_value();
-    if (!embedder) options.no_embedder = "no embedder is configured";
+    current_ = std::move(opened).take_value();
+    if (!current_) options.no_embedder = "no embedder is configured";
   } else {
     options.no_embedder = opened.error().message();
     if (!opened.error().hint().empty()) options.no_embedder += fmt::format(" ({})", opened.error().hint());
   }
-  options.embedder = embedder.get();
+  options.embedder = current_.get();
+  options.other_embedder = [this](const std::string& model) { return find_former(model); };
   return options;
 }
 
-}  // namespace
+Embedder* IndexEmbedders::find_former(const std::string& model) {
+  auto [found, is_new] = former_.try_emplace(model);
+  if (is_new) found->second = open_former_embedder(wanted_, model);
+  return found->second.get();
+}
 
 Result<OpenIndex> open_index(Context& context, const Arguments& args) {
   OpenIndex open;
   open.agent = WARREN_TRY(open_agent(context, args, Use::kRead));
-  ContextOptions options = WARREN_TRY(index_options(context, open.embedder));
+  open.embedders = std::make_unique<IndexEmbedders>();
+  ContextOptions options = WARREN_TRY(open.embedders->open(context));
   open.index = WARREN_TRY(ContextIndex::open(*open.agent, std::move(options), context.clock));
   return open;
 }
@@ -44,7 +51,7 @@ Result<ContextIndex*> ToolIndex::open() {
   if (agent_.base()) {
     with_base_ = WARREN_TRY(Agent::open({.id_or_path = agent_.path(), .mode = OpenMode::kReadOnly}, context_.clock));
   }
-  ContextOptions options = WARREN_TRY(index_options(context_, embedder_));
+  ContextOptions options = WARREN_TRY(embedders_.open(context_));
   Agent& indexed = with_base_ ? *with_base_ : agent_;
   index_ = WARREN_TRY(ContextIndex::open(indexed, std::move(options), context_.clock));
   return index_.get();

@@ -1,6 +1,7 @@
 // Opens the search index of the agent that a command names, with the embedder of the user's configuration.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -13,10 +14,24 @@
 
 namespace warren::cli {
 
+// The embedder of the user's configuration, and those of models that were used before. Its address must stay.
+class IndexEmbedders {
+ public:
+  // The options of an index with these embedders, or why there is none. They are for one thread at a time.
+  Result<ContextOptions> open(Context& context);
+
+ private:
+  Embedder* find_former(const std::string& model);
+
+  EmbedderOptions wanted_;
+  std::unique_ptr<Embedder> current_;                        // null: none is configured or available
+  std::map<std::string, std::unique_ptr<Embedder>> former_;  // by the model's name; null: not available
+};
+
 // The parts in the order in which they need each other.
 struct OpenIndex {
   std::unique_ptr<Agent> agent;
-  std::unique_ptr<Embedder> embedder;  // null: none is configured or available
+  std::unique_ptr<IndexEmbedders> embedders;
   std::unique_ptr<ContextIndex> index;
 };
 
@@ -35,7 +50,7 @@ class ToolIndex {
   Agent& agent_;
   std::mutex mutex_;
   std::unique_ptr<Agent> with_base_;  // if it has one
-  std::unique_ptr<Embedder> embedder_;
+  IndexEmbedders embedders_;
   std::unique_ptr<ContextIndex> index_;
 };
 

@@ -1,0 +1,49 @@
+// `warren context ID add --watch`: items follow their sources until the command is interrupted.
+#pragma once
+
+#include <vector>
+
+#include "cli/context.h"
+#include "cli/vfs/view.h"
+#include "drives/ingest.h"
+#include "drives/source_watch.h"
+#include "os/signals.h"
+
+namespace warren::cli {
+
+// What is watched, and the signals that end it. Take it before the agent is opened: threads that are started later
+// leave the signals to it.
+class ContextWatch {
+ public:
+  static Result<std::unique_ptr<ContextWatch>> open();
+
+  // With these, an Ingest watches every folder that it lists, and ends when a signal comes.
+  void watch_with(IngestOptions& options);
+  // kNotFound, kInvalid, kLimit.
+  Status add(Ingest& ingest, const std::string& host_path);
+
+  // Brings the items up to date; deletes those whose files are gone.
+  Status catch_up(Ingest& ingest);
+  // Waits for changes and follows them, with a line for each. Ends with a signal, or with kNotFound when no source is
+  // left.
+  Result<Exit> run(Context& context, const Arguments& args, OpenView& view, Ingest& ingest);
+  bool is_interrupted();
+
+ private:
+  ContextWatch(Signals signals, SourceWatch watch) : signals_(std::move(signals)), watch_(std::move(watch)) {}
+
+  Status follow(Context& context, Ingest& ingest, const SourceWatch::Changes& changes);
+  Status follow_source(Ingest& ingest, const IngestSource& source, const SourceWatch::Changes& changes);
+
+  Signals signals_;
+  SourceWatch watch_;
+  std::vector<IngestSource> sources_;
+  bool is_interrupted_ = false;
+};
+
+// Prints a change as a line.
+void show_change(Context& context, const Arguments& args, ItemChange change, const Ref& ref);
+// Prints failures on standard error, or as lines of JSON.
+void show_failures(Context& context, const Arguments& args, const IngestReport& report);
+
+}  // namespace warren::cli

@@ -1,0 +1,103 @@
+// Items that follow their source: what is gone there is deleted here.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "drives/ingest.h"
+#include "drives/ingest_parts.h"
+#include "os/host_files.h"
+
+namespace warren {
+namespace {
+
+constexpr std::size_t kRemovedAtOnce = 256;
+
+}  // namespace
+
+Status Ingest::follow(const IngestSource& source, std::string_view relative) {
+  if (!source.is_folder) return follow_file(source);
+  Folder folder = WARREN_TRY(open_folder(source));
+  seen_ = std::make_unique<Seen>();
+  Status done = visit_place(folder, relative);
+  if (done.ok()) done = finish();
+  if (done.ok()) {
+    Result<Ref> at =
+        make_ref(source.top.drive, relative.empty() ? source.top.path : below_path(source.top.path, relative));
+    if (at.ok()) done = remove_unseen(*at, source.top, source.host_path);  // otherwise it was never an item
+  }
+  seen_.reset();
+  return done;
+}
+
+Status Ingest::follow_file(const IngestSource& source) {
+  std::optional<struct stat> info = WARREN_TRY(find_host_link(source.host_path));
+  seen_ = std::make_unique<Seen>();
+  Status done = Ok{};
+  if (info && S_ISREG(info->st_mode)) {
+    seen_->files.insert(to_string(source.top));
+    Result<Fd> dir = open_host_dir(std::string(directory_of(source.host_path)));
+    done = dir.ok() ? add_file(dir->get(), base_name(source.host_path), source.host_path, source.top)
+                    : Status(dir.error());
+    if (done.ok()) done = finish();
+  }
+  if (done.ok()) done = remove_unseen(source.top, source.top, source.host_path);
+  seen_.reset();
+  return done;
+}
+
+// Only items that came from `source` and the rest of their path. Those that were changed here stay, unless they may be
+// overwritten.
+Result<bool> Ingest::is_removable(Items& items, const Ref& ref, const Attributes& node, const std::string& source) {
+  bool is_unknown = std::ranges::any_of(seen_->unread, [&](const Ref& dir) { return is_at_or_below(ref, dir); });
+  if (is_unknown || seen_->files.contains(to_string(ref))) return false;
+  auto unit = WARREN_TRY(view_.begin(UnitAccess::kRead));
+  std::optional<ItemRow> row = WARREN_TRY(items.find_row(ref, node));
+  if (!row || row->source != source) return false;
+  if (row->stamp == stamp_of_item(node) || options_.on_conflict == OnConflict::kOverwrite) return true;
+  if (options_.on_conflict == OnConflict::kSkip) ++report_.skipped;
+  else fail(to_string(ref), Error(Code::kExists, "its source is gone, and it was changed here: it stays"));
+  return false;
+}
+
+Status Ingest::remove_unseen(const Ref& at, const Ref& top, std::string_view source) {
+  Items items(agent_, view_, clock_);
+  {
+    auto unit = WARREN_TRY(view_.begin(UnitAccess::kRead));
+    if (!WARREN_TRY(items.find(at))) return Ok{};
+  }
+  std::vector<Ref> gone;
+  WARREN_TRY(items.walk_items(at, [&](const Ref& ref, const Attributes& node) -> Result<bool> {
+    WARREN_TRY(check_not_cancelled());
+    std::string from = fmt::format("{}{}", source, std::string_view(ref.path).substr(top.path.size()));
+    if (WARREN_TRY(is_removable(items, ref, node, from))) gone.push_back(ref);
+    return true;
+  }));
+  for (std::size_t i = 0; i < gone.size(); i += kRemovedAtOnce) {
+    auto end = gone.begin() + static_cast<std::ptrdiff_t>(std::min(i + kRemovedAtOnce, gone.size()));
+    WARREN_TRY(remove_items({gone.begin() + static_cast<std::ptrdiff_t>(i), end}, top));
+  }
+  return Ok{};
+}
+
+// In one unit, with the directories that become empty.
+Status Ingest::remove_items(const std::vector<Ref>& gone, const Ref& top) {
+  Items items(agent_, view_, clock_);
+  auto unit = WARREN_TRY(view_.begin(UnitAccess::kWrite));
+  for (const Ref& ref : gone) {
+    if (!WARREN_TRY(items.find(ref))) continue;  // somebody else was faster
+    WARREN_TRY(items.remove(ref));
+    note_change(ItemChange::kDeleted, ref);
+    ++report_.deleted;
+    for (Ref dir = parent_of(ref); dir != top && is_at_or_below(dir, top); dir = parent_of(dir)) {
+      std::vector<Items::Entry> left = WARREN_TRY(items.list(dir));
+      if (!left.empty()) break;
+      WARREN_TRY(items.remove(dir));
+    }
+  }
+  WARREN_TRY(unit->commit());
+  report_changes();
+  return Ok{};
+}
+
+}  // namespace warren

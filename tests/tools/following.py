@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""Items that follow what they came from: `context add --watch`, sessions of `warren run`, and checkpoints."""
+import json
+import os
+import pty
+import queue
+import shutil
+import signal
+import subprocess
+import threading
+
+from called import World, program, run_topic
+
+World.parent = "/var/lib"  # in a run, /tmp is another one
+
+
+def write(world, name, content):
+    path = world.path(name)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(content)
+    return path
+
+
+def top_of(world, name):
+    return "disk:" + os.path.realpath(world.path(name))
+
+
+class Watching:
+    """`warren context a add --watch …`, with its lines as they come."""
+
+    def __init__(self, world, *words):
+        self.process = subprocess.Popen([program(), "context", "a", "add", "--watch", "--json", *words], cwd=world.dir, env=world.env,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.lines = queue.Queue()
+        self.errors = queue.Queue()
+        for stream, lines in ((self.process.stdout, self.lines), (self.process.stderr, self.errors)):
+            threading.Thread(target=self.read, args=(stream, lines), daemon=True).start()
+
+    @staticmethod
+    def read(stream, lines):
+        for line in stream:
+            lines.put(line)
+        lines.put(None)
+
+    def __enter__(self):
+        self.report = self.next()
+        assert "watching" in self.errors.get(timeout=60)
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(timeout=60)
+
+    def next(self):
+        line = self.lines.get(timeout=60)
+        assert line is not None, "it ended: " + str(list(self.errors.queue))
+        return json.loads(line)
+
+    def until(self, *wanted):
+        """Reads lines until all of (change, end of the reference) have come; returns all that came."""
+        left = set(wanted)
+        seen = []
+        while left:
+            line = self.next()
+            seen.append(line)
+            left = {(change, end) for change, end in left
+                    if not (line["change"] == change and line.get("ref", line.get("what", "")).endswith(end))}
+        return seen
+
+    def interrupt(self):
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(timeout=60)
+
+
+def a_watched_folder_is_followed(world):
+    world.env["WARREN_EMBED"] = "none"
+    write(world, "p/a.md", b"# A\n\nquokka\n")
+    write(world, "p/.gitignore", b"*.log\nbuild/\n")
+    write(world, "p/build/out.txt", b"no")
+    top = top_of(world, "p")
+    with Watching(world, "p") as watching:
+        assert watching.report["added"] == 2 and watching.report["ignored"] == 1, watching.report
+        write(world, "p/b.md", b"wombat\n")
+        watching.until(("added", "/p/b.md"))
+        write(world, "p/a.md", b"# A\n\nnumbat\n")
+        watching.until(("replaced", "/p/a.md"))
+        assert world.run("context", "a", "read", top + "/a.md") == b"# A\n\nnumbat\n"
+        write(world, "p/new/deep/c.md", b"bilby\n")
+        watching.until(("added", "/p/new/deep/c.md"))
+        write(world, "p/new/deep/d.md", b"bettong\n")  # the new folder is watched too
+        watching.until(("added", "/p/new/deep/d.md"))
+        write(world, "p/x.log", b"ignored")
+        os.rename(world.path("p/new"), world.path("p/moved"))
+        seen = watching.until(("added", "/p/moved/deep/c.md"), ("deleted", "/p/new/deep/c.md"), ("deleted", "/p/new/deep/d.md"))
+        assert not any("x.log" in json.dumps(line) for line in seen), seen
+        assert world.tool("context_exists", {"path": top + "/new"})["exists"] is False  # nor is an empty directory left
+        os.unlink(world.path("p/b.md"))
+        watching.until(("deleted", "/p/b.md"))
+        write(world, "p/.gitignore", b"*.log\nbuild/\nmoved/\n")  # what patterns leave out now, goes
+        watching.until(("deleted", "/p/moved/deep/c.md"), ("replaced", "/.gitignore"))
+        results = world.tool("search", {"query": "bilby numbat"})["results"]
+        assert [hit["ref"] for hit in results] == [top + "/a.md"], results
+        # As editors save: a new file is renamed over the old one.
+        write(world, "p/.a.tmp", b"# A\n\nsaved\n")
+        os.rename(world.path("p/.a.tmp"), world.path("p/a.md"))
+        watching.until(("replaced", "/p/a.md"))
+        assert watching.interrupt() == 0
+    assert world.run("fsck", "a")
+
+
+def what_was_changed_here_is_not_deleted(world):
+    write(world, "p/a.md", b"one\n")
+    write(world, "p/b.md", b"two\n")
+    top = top_of(world, "p")
+    with Watching(world, "p") as watching:
+        world.tool("context_write", {"path": top + "/a.md", "content": "mine\n", "on_conflict": "overwrite"})
+        world.tool("context_write", {"path": top + "/own.md", "content": "mine\n"})
+        shutil.rmtree(world.path("p"))
+        os.mkdir(world.path("p"))
+        # The folder itself was replaced: it is gone, and its items stay.
+        assert watching.process.wait(timeout=60) == 1
+    assert world.tool("context_exists", {"path": top + "/b.md"})["exists"] is True
+    with Watching(world, "p") as watching:  # what was deleted meanwhile is found at the start
+        assert watching.report["deleted"] == 1 and len(watching.report["failures"]) == 1, watching.report
+        assert watching.interrupt() == 0
+    assert world.run("context", "a", "read", top + "/a.md") == b"mine\n"
+    assert world.run("context", "a", "read", top + "/own.md") == b"mine\n"
+    assert world.tool("context_exists", {"path": top + "/b.md"})["exists"] is False
+
+
+def one_file_is_watched(world):
+    path = write(world, "p/a.md", b"one\n")
+    write(world, "p/other.md", b"other\n")
+    with Watching(world, "p/a.md", "--drive", "notes") as watching:
+        write(world, "p/other.md", b"changed\n")
+        write(world, "p/a.md", b"two\n")
+        assert [line["ref"] for line in watching.until(("replaced", ":/a.md"))] == ["notes:/a.md"]
+        os.unlink(path)
+        watching.until(("deleted", ":/a.md"))
+        write(world, "p/a.md", b"three\n")
+        watching.until(("added", ":/a.md"))
+        assert watching.interrupt() == 0
+    world.run("context", "a", "add", "--watch", "https://example.com/", status=2)
+    world.run("context", "a", "add", status=2)
+
+
+def a_terminal_gets_a_bar(world):
+    for i in range(400):
+        write(world, f"p/{i}.txt", b"x" * 2000)
+    leader, follower = pty.openpty()
+    adding = subprocess.Popen([program(), "context", "a", "add", "p"], cwd=world.dir, env=world.env, stdout=subprocess.PIPE,
+                              stderr=follower)
+    os.close(follower)
+    drawn = b""
+    try:
+        while chunk := os.read(leader, 65536):
+            drawn += chunk
+    except OSError:
+        pass  # the end of a terminal
+    out, _ = adding.communicate(timeout=60)
+    assert b"400 added" in out and b"%" in drawn and b"400 files" in drawn.replace(b"/400 files", b"400 files"), (out, drawn)
+
+
+def a_session_is_a_drive(world):
+    world.env["WARREN_EMBED"] = "none"
+    write(world, "base/kept.md", b"quokka in the base\n")
+    write(world, "base/gone.md", b"wombat\n")
+    write(world, "base/secret.txt", b"hidden bandicoot\n")
+    base = world.path("base")
+    ran = subprocess.run([program(), "run", "--session", "fix", "--hide", "secret.txt", "--", "sh", "-c",
+                          "echo numbat > new.md; rm gone.md"], cwd=base, env=world.env, capture_output=True, timeout=120)
+    if ran.returncode != 0 and b"not permitted" in ran.stderr:
+        raise RuntimeError("no sandbox here: " + ran.stderr.decode())
+    assert ran.returncode == 0, ran
+    report = json.loads(world.run("context", "a", "add", "--session", "fix", "--json"))
+    assert report["added"] == 2 and not report["failures"], report
+    assert world.run("context", "a", "read", "session:/fix/new.md") == b"numbat\n"
+    assert world.run("context", "a", "read", "session:/fix/kept.md") == b"quokka in the base\n"
+    found = {hit["ref"] for hit in world.tool("search", {"query": "quokka numbat wombat bandicoot"})["results"]}
+    assert found == {"session:/fix/new.md", "session:/fix/kept.md"}, found
+    assert json.loads(world.run("context", "a", "add", "--session", "fix", "--json"))["unchanged"] == 2
+    ran = subprocess.run([program(), "run", "--session", "fix", "--", "sh", "-c", "echo bilby > new.md; rm kept.md"], cwd=base,
+                         env=world.env, capture_output=True, timeout=120)
+    assert ran.returncode == 0, ran
+    report = json.loads(world.run("context", "a", "refresh", "--session", "fix", "--json"))
+    assert (report["replaced"], report["deleted"]) == (1, 1), report
+    found = {hit["ref"] for hit in world.tool("search", {"query": "quokka bilby"})["results"]}
+    assert found == {"session:/fix/new.md"}, found
+    error = subprocess.run([program(), "context", "a", "add", "--session", "nobody"], cwd=world.dir, env=world.env,
+                           capture_output=True, timeout=60)
+    assert error.returncode == 1 and b"no session 'nobody'" in error.stderr, error
+
+
+def a_restored_checkpoint_has_its_items(world):
+    world.env["WARREN_EMBED"] = "none"
+    write(world, "p/a.md", b"# A\n\nquokka\n")
+    write(world, "p/b.md", b"wombat\n")
+    top = top_of(world, "p")
+
+    def state():
+        return {name: {key: world.tool("context_info", {"path": f"{top}/{name}"})[key] for key in ("id", "source", "title", "size_bytes")}
+                for name in ("a.md", "b.md")}
+
+    world.run("context", "a", "add", "p")
+    before = state()
+    world.run("checkpoint", "a", "take", "before")
+    write(world, "p/a.md", b"# Changed\n\nnumbat\n")
+    write(world, "p/c.md", b"bilby\n")
+    world.run("context", "a", "add", "p")
+    world.run("context", "a", "delete", top + "/b.md")
+    world.run("context", "a", "move", top + "/a.md", "agent:/moved.md")
+    world.run("checkpoint", "a", "restore", "before")
+    assert state() == before, (state(), before)
+    assert world.run("context", "a", "read", top + "/a.md") == b"# A\n\nquokka\n"
+    assert world.run("context", "a", "read", before["b.md"]["id"]) == b"wombat\n"
+    found = {hit["ref"] for hit in world.tool("search", {"query": "quokka wombat numbat bilby"})["results"]}
+    assert found == {top + "/a.md", top + "/b.md"}, found
+    # What came back is what was added: adding again replaces it without a conflict.
+    report = json.loads(world.run("context", "a", "add", "p", "--json"))
+    assert (report["added"], report["replaced"], report["unchanged"], report["failures"]) == (1, 1, 1, []), report
+    assert world.run("fsck", "a")
+
+
+if __name__ == "__main__":
+    run_topic([a_watched_folder_is_followed, what_was_changed_here_is_not_deleted, one_file_is_watched, a_terminal_gets_a_bar,
+               a_session_is_a_drive, a_restored_checkpoint_has_its_items])
