@@ -108,6 +108,8 @@ Result<std::unique_ptr<AgentNamespace>> AgentNamespace::open(Agent& agent, const
   made->mounted_->set_working(*working, made->store_ ? made->store_->path() : "");
   std::vector<NamespaceMount> mounted;
   for (BlobMount& mount : made->mounts_) mounted.push_back({mount.path, *mount.fs, mount.store.name()});
+  std::optional<AgentOverlay> overlay = options.shows_project ? agent.overlay() : std::nullopt;
+  if (overlay) mounted.push_back({std::string(kProjectPath), overlay->merged, "base " + overlay->base_path});
   if (options.relay) {
     made->inbox_ = WARREN_TRY(open_mail_folder(*options.relay, "inbox"));
     made->outbox_ = WARREN_TRY(open_mail_folder(*options.relay, "outbox"));

@@ -37,6 +37,9 @@ struct RelayMailbox {
   bool operator==(const RelayMailbox&) const = default;
 };
 
+// Where the files of a base are, with the agent's changes, in a namespace that shows them.
+inline constexpr std::string_view kProjectPath = "/project";
+
 // A store that is open already.
 struct MountedStore {
   std::string path;  // normalised
@@ -48,6 +51,7 @@ struct AgentNamespaceOptions {
   std::vector<MountSpec> mounts = {};
   std::vector<MountedStore> stores = {};
   std::optional<RelayMailbox> relay = std::nullopt;
+  bool shows_project = false;  // the merged tree of an agent that is open with its base, at kProjectPath
 };
 
 // Thread-safe like the agent, which outlives it.

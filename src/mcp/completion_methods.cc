@@ -17,6 +17,7 @@ using Values = Result<std::vector<std::string>>;
 
 // What a directory has that begins like the last name; nothing for what may not be listed.
 Values complete_path(const Request& request, const std::string& typed) {
+  if (!request.service.serves_files()) return std::vector<std::string>();
   bool is_absolute = typed.starts_with('/');
   std::string path = is_absolute ? typed : "/" + typed;
   std::size_t slash = path.rfind('/');
@@ -36,6 +37,7 @@ Values complete_path(const Request& request, const std::string& typed) {
 
 Values complete_drive(const Request& request, const std::string& typed) {
   std::vector<std::string> values;
+  if (request.service.find_tool("tree") == nullptr) return values;
   Result<std::vector<NamedAttributes>> drives = read_dir_plus(request.service.view(), "/context");
   if (!drives.ok()) return values;
   for (const NamedAttributes& one : *drives) {
@@ -45,6 +47,7 @@ Values complete_drive(const Request& request, const std::string& typed) {
 }
 
 Values complete_checkpoint(const Request& request, const std::string& typed) {
+  if (request.service.find_tool("history") == nullptr) return std::vector<std::string>();
   std::vector<Checkpoint> all = WARREN_TRY(list_checkpoints(request.service.agent()));
   std::vector<std::string> values;
   for (const Checkpoint& one : all) {
@@ -55,7 +58,7 @@ Values complete_checkpoint(const Request& request, const std::string& typed) {
 }
 
 Values complete_key(const Request& request, const std::string& typed) {
-  if (request.service.find_tool("kv_list") == nullptr) return std::vector<std::string>();
+  if (!request.service.serves_keys()) return std::vector<std::string>();
   return request.service.agent().kv().keys({.prefix = typed, .after = {}, .limit = kValuesMax + 1});
 }
 

@@ -52,6 +52,9 @@ RpcError rpc_error(const Error& error) {
 Result<std::string> resource_path(const Request& request, const std::string& uri, std::string_view op) {
   std::string_view rest = uri;
   std::string path;
+  if (!request.service.serves_files()) {
+    return Error(Code::kNotFound, fmt::format("there is no resource {}: this server has no files", quote(uri)));
+  }
   if (rest.starts_with(kScheme)) {
     rest.remove_prefix(kScheme.size());
     std::size_t slash = rest.find('/');

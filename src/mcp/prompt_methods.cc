@@ -33,15 +33,7 @@ struct Prompt {
 // The text that a tool answers, called and recorded like any other call.
 Result<std::string> tool_text(const Request& request, std::string_view name, const Json& arguments) {
   const Service& service = request.service;
-  ToolContext context{.agent = service.agent(),
-                      .names = service.names(),
-                      .view = service.view(),
-                      .clock = service.clock(),
-                      .session = service.options().session,
-                      .is_read_only = service.options().is_read_only,
-                      .is_cancelled = request.is_cancelled.get(),
-                      .progress = {},
-                      .open_index = service.options().open_index};
+  ToolContext context = service.tool_context(request.is_cancelled.get());
   ToolAnswer answer = call_tool(context, *service.find_tool(name), arguments);
   if (answer.error) return Error(Code::kInvalid, answer.error->message, answer.error->next_action_hint);
   if (answer.text.size() > kShownBytes) {
@@ -116,9 +108,10 @@ constexpr std::array<Prompt, 3> kPrompts{{
      plan_text},
 }};
 
-// The timeline tells of everything that was done, also above a root.
+// The timeline reports everything that was done, also above a root and by other agents.
 bool is_offered(const Request& request, const Prompt& prompt) {
-  if (prompt.text == plan_text && request.service.root() != "/") return false;
+  bool is_limited = request.service.root() != "/" || request.service.is_for_peer();
+  if (prompt.text == plan_text && is_limited) return false;
   return request.service.find_tool(prompt.tool) != nullptr;
 }
 

@@ -56,7 +56,7 @@ Answer read_key(const Request& request, const std::string& uri) {
   std::size_t slash = rest.find('/');
   Error missing(Code::kNotFound, fmt::format("there is no key {}", quote(uri)));
   bool is_ours = slash != rest.npos && rest.substr(0, slash) == request.service.names().agent_id() &&
-                 request.service.find_tool("kv_get") != nullptr;
+                 request.service.serves_keys();
   if (!is_ours) return missing_resource(request, uri, missing);
   Result<std::optional<std::string>> value = request.service.agent().kv().find(rest.substr(slash + 1));
   if (!value.ok()) return rpc_error(value.error());
@@ -73,18 +73,20 @@ Answer list_resources(Request& request) {
   std::string last;
   bool has_more = false;
   std::size_t limit = request.service.options().page_size;
-  Status walked = walk_listed(request.service.view(), request.service.root(), {.after = *cursor},
-                              [&](const WalkEntry& entry) -> Result<WalkNext> {
-                                if (*request.is_cancelled) return WalkNext::kStop;
-                                if (!entry.attributes.is_file()) return WalkNext::kContinue;
-                                if (found.size() == limit) {
-                                  has_more = true;
-                                  return WalkNext::kStop;
-                                }
-                                found.push_back(describe_file(request, entry));
-                                last = entry.path;
-                                return WalkNext::kContinue;
-                              });
+  Status walked = !request.service.serves_files()
+                      ? Status(Ok{})
+                      : walk_listed(request.service.view(), request.service.root(), {.after = *cursor},
+                                    [&](const WalkEntry& entry) -> Result<WalkNext> {
+                                      if (*request.is_cancelled) return WalkNext::kStop;
+                                      if (!entry.attributes.is_file()) return WalkNext::kContinue;
+                                      if (found.size() == limit) {
+                                        has_more = true;
+                                        return WalkNext::kStop;
+                                      }
+                                      found.push_back(describe_file(request, entry));
+                                      last = entry.path;
+                                      return WalkNext::kContinue;
+                                    });
   if (!walked.ok()) return rpc_error(walked.error());
   if (Status noted = request.service.view().check_recorded(); !noted.ok()) return rpc_error(noted.error());
   if (request.service.options().is_conformance && !has_more) {
@@ -97,12 +99,14 @@ Answer list_resources(Request& request) {
 
 Answer list_templates(Request& request) {
   Json list = Json::array();
-  list.push_back(
-      {{"uriTemplate", "vfs://{agent_id}/{path}"},
-       {"name", "Agent VFS"},
-       {"mimeType", kUnknownType},
-       {"description", "A file of the agent's namespace: memory, state, policy, messages and its own files"}});
-  if (request.service.find_tool("kv_get") != nullptr) {
+  if (request.service.serves_files()) {
+    list.push_back(
+        {{"uriTemplate", "vfs://{agent_id}/{path}"},
+         {"name", "Agent VFS"},
+         {"mimeType", kUnknownType},
+         {"description", "A file of the agent's namespace: memory, state, policy, messages and its own files"}});
+  }
+  if (request.service.serves_keys()) {
     list.push_back({{"uriTemplate", "kv://{agent_id}/{key}"},
                     {"name", "Agent keys"},
                     {"mimeType", "application/json"},

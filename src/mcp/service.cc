@@ -11,7 +11,7 @@
 namespace warren::mcp {
 namespace {
 
-constexpr std::string_view kOffByDefault = "run";
+constexpr std::size_t kRenewalsMax = 1000;  // of the view; each stays in memory
 
 std::vector<std::string_view> group_names() {
   std::vector<std::string_view> groups;
@@ -21,40 +21,94 @@ std::vector<std::string_view> group_names() {
   return groups;
 }
 
+// Why a tool cannot be offered; "" if it can.
+std::string_view why_not(const Tool& tool, const ToolChoice& choice) {
+  if (choice.is_read_only && !tool.hints.is_read_only) return "it changes something, and the server is read-only";
+  if (choice.is_for_peer && !is_for_peers(tool)) return "it is not for other agents";
+  if (choice.reach == nullptr || is_met(tool.need, *choice.reach)) return "";
+  switch (tool.need) {
+    case ToolNeed::kRelay: return "it needs --relay-as NAME";
+    case ToolNeed::kRun: return "it needs --allow run";
+    case ToolNeed::kApply: return "it needs --allow apply";
+    case ToolNeed::kNothing: break;
+  }
+  return "";
+}
+
+Status check_word(std::string_view word, const ToolChoice& choice) {
+  if (word == "all") return Ok{};
+  if (const Tool* tool = find_tool(word)) {
+    std::string_view why = why_not(*tool, choice);
+    if (why.empty()) return Ok{};
+    return Error(Code::kInvalid, fmt::format("{} cannot be offered: {}", quote(word), why));
+  }
+  std::vector<std::string_view> groups = group_names();
+  if (std::ranges::find(groups, word) == groups.end()) {
+    return Error(Code::kInvalid, fmt::format("there is no tool or group {}", quote(word)),
+                 fmt::format("the groups are {}; `all` is every tool of them", fmt::join(groups, ", ")));
+  }
+  std::string_view why;
+  for (const Tool* tool : all_tools()) {
+    if (tool->group != word) continue;
+    why = why_not(*tool, choice);
+    if (why.empty()) return Ok{};
+  }
+  return Error(Code::kInvalid, fmt::format("no tool of the group {} can be offered: {}", quote(word), why));
+}
+
 bool is_selected(const Tool& tool, const std::vector<std::string_view>& words) {
-  if (words.empty()) return tool.group != kOffByDefault;
-  return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
-    return word == tool.name || word == tool.group || (word == "all" && tool.group != kOffByDefault);
-  });
+  if (words.empty()) return true;
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return word == tool.name || word == tool.group || word == "all"; });
 }
 
 }  // namespace
 
-Result<std::vector<const Tool*>> select_tools(std::string_view list, bool is_read_only) {
+Result<std::vector<const Tool*>> select_tools(std::string_view list, const ToolChoice& choice) {
   std::vector<std::string_view> words;
   while (!list.empty()) {
     std::size_t comma = list.find(',');
     std::string_view word = trimmed(list.substr(0, comma));
     list.remove_prefix(comma == list.npos ? list.size() : comma + 1);
     if (word.empty()) continue;
-    std::vector<std::string_view> groups = group_names();
-    bool is_known =
-        word == "all" || find_tool(word) != nullptr || std::find(groups.begin(), groups.end(), word) != groups.end();
-    if (!is_known) {
-      return Error(Code::kInvalid, fmt::format("there is no tool or group {}", quote(word)),
-                   fmt::format("the groups are {}; `all` is every tool of them", fmt::join(groups, ", ")));
-    }
+    WARREN_TRY(check_word(word, choice));
     words.push_back(word);
   }
   std::vector<const Tool*> chosen;
   for (const Tool* tool : all_tools()) {
-    if (is_selected(*tool, words) && (!is_read_only || tool->hints.is_read_only)) chosen.push_back(tool);
+    if (is_selected(*tool, words) && why_not(*tool, choice).empty()) chosen.push_back(tool);
   }
   return chosen;
 }
 
 Service::Service(Agent& agent, AgentNamespace& names, NamespaceView& view, Clock& clock, ServiceOptions options)
-    : agent_(agent), names_(names), view_(view), clock_(clock), options_(std::move(options)) {}
+    : agent_(agent), names_(names), clock_(clock), options_(std::move(options)), view_(&view) {}
+
+Status Service::refresh_view() {
+  if (!options_.renew_view) return Ok{};
+  std::lock_guard lock(renewing_);
+  std::unique_ptr<NamespaceView> renewed = WARREN_TRY(options_.renew_view());
+  if (!renewed) return Ok{};
+  if (renewed_.size() >= kRenewalsMax) {
+    return Error(Code::kLimit, "the caller's rights have changed too often", "start the server again");
+  }
+  view_ = renewed.get();
+  renewed_.push_back(std::move(renewed));
+  return Ok{};
+}
+
+ToolContext Service::tool_context(const std::atomic<bool>* is_cancelled) const {
+  return {.agent = agent_,
+          .names = names_,
+          .view = view(),
+          .clock = clock_,
+          .session = options_.session,
+          .is_read_only = options_.is_read_only,
+          .is_cancelled = is_cancelled,
+          .progress = {},
+          .open_index = options_.open_index,
+          .reach = &options_.reach};
+}
 
 const Tool* Service::find_tool(std::string_view name) const {
   auto found = std::ranges::find(options_.tools, name, &Tool::name);
@@ -72,9 +126,8 @@ Json Service::server_info(Revision revision) const {
 }
 
 Json Service::capabilities(Revision revision) const {
-  Json all{{"resources", {{"subscribe", true}, {"listChanged", false}}},
-           {"prompts", {{"listChanged", false}}},
-           {"logging", Json::object()}};
+  Json all{{"prompts", {{"listChanged", false}}}, {"logging", Json::object()}};
+  if (serves_resources()) all["resources"] = {{"subscribe", true}, {"listChanged", false}};
   if (!options_.tools.empty()) all["tools"] = {{"listChanged", false}};
   if (revision >= Revision::k2025_03_26) all["completions"] = Json::object();
   return all;
@@ -91,12 +144,12 @@ std::string Service::instructions() const {
 }
 
 std::string Service::root() const {
-  const std::string& root = view_.caller().root;
+  const std::string& root = view().caller().root;
   return root.empty() ? "/" : root;
 }
 
 Status Service::sync() const {
-  WARREN_TRY(view_.sync(kRootInode).within("sync the agent file"));
+  WARREN_TRY(view().sync(kRootInode).within("sync the agent file"));
   return names_.sync_mounts();
 }
 

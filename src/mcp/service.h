@@ -1,7 +1,11 @@
 // What an MCP server serves: an agent's namespace as one caller sees it, and the tools that may be called.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,11 +28,22 @@ struct ServiceOptions {
   std::size_t page_size = 100;                             // of lists
   std::function<Result<ContextIndex*>()> open_index = {};  // for tools that search (ToolContext)
   bool is_conformance = false;                             // offers the fixtures of mcp/conformance.h, too
+  ToolReach reach = {};                                    // what tools may use outside of the agent file
+  // The caller's view if its rights are others than in the last one; null: they are the same. An error: it has none
+  // now. Empty: they never change.
+  std::function<Result<std::unique_ptr<NamespaceView>>()> renew_view = {};
 };
 
-// The tools that --tools selects: names and groups, with commas; "all". Without one, all but those of group "run".
-// kInvalid for a word that is neither. With `is_read_only` only tools that change nothing.
-Result<std::vector<const Tool*>> select_tools(std::string_view list, bool is_read_only);
+// Who calls tools, and where.
+struct ToolChoice {
+  bool is_read_only = false;         // only tools that change nothing
+  bool is_for_peer = false;          // another agent, which has rights to files only
+  const ToolReach* reach = nullptr;  // null: every need counts as met
+};
+
+// The tools that --tools selects: names and groups, with commas; "all". Without one, all that can be offered. kInvalid
+// for a word that is neither, and for the name of a tool that cannot be offered.
+Result<std::vector<const Tool*>> select_tools(std::string_view list, const ToolChoice& choice);
 
 // Thread-safe. What it refers to outlives it.
 class Service {
@@ -37,12 +52,22 @@ class Service {
 
   Agent& agent() const { return agent_; }
   AgentNamespace& names() const { return names_; }
-  NamespaceView& view() const { return view_; }
+  NamespaceView& view() const { return *view_.load(); }  // stays as long as the service
+  // Looks whether the caller's rights are others now: before each request. kDenied if it has none any more.
+  Status refresh_view();
   Clock& clock() const { return clock_; }
   const ServiceOptions& options() const { return options_; }
 
   const Tool* find_tool(std::string_view name) const;  // null: none of that name is offered
   bool offers_group(std::string_view group) const;
+  // Files are resources where a tool is offered that reads any of them; keys where one is that reads keys.
+  bool serves_files() const { return find_tool("read_file") != nullptr || find_tool("vfs_operation") != nullptr; }
+  bool serves_keys() const { return find_tool("kv_get") != nullptr; }
+  bool serves_resources() const { return serves_files() || serves_keys() || options_.is_conformance; }
+  bool is_for_peer() const { return view().caller().grants != nullptr; }
+
+  // For a call of a tool by this server; `is_cancelled` outlives it.
+  ToolContext tool_context(const std::atomic<bool>* is_cancelled) const;
 
   std::string root() const;  // what the caller may use is at or below it
 
@@ -56,9 +81,11 @@ class Service {
  private:
   Agent& agent_;
   AgentNamespace& names_;
-  NamespaceView& view_;
   Clock& clock_;
   ServiceOptions options_;
+  std::atomic<NamespaceView*> view_;
+  std::mutex renewing_;
+  std::vector<std::unique_ptr<NamespaceView>> renewed_;  // under renewing_; all of them, since requests may use them
 };
 
 }  // namespace warren::mcp

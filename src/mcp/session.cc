@@ -77,6 +77,8 @@ class Gate {
   std::vector<Json> held_;
 };
 
+bool is_about_resources(std::string_view method) { return method.starts_with("resources/"); }
+
 RpcError unknown_method(const std::string& method, Revision revision) {
   return {.code = kMethodNotFound,
           .message = fmt::format("there is no method {} in revision {}", quote(method), name_of(revision))};
@@ -265,6 +267,9 @@ void Session::handle_request(RpcMessage message, const Arrival& arrival, const R
 // What is quick and depends on the order of messages is done at once, the rest where the transport runs it.
 void Session::start(std::shared_ptr<Request> request, const Reply& reply) {
   bool has_state = has_sessions(request->revision);
+  if (is_about_resources(request->method) && !service_.serves_resources()) {
+    return finish(*request, reply, unknown_method(request->method, request->revision));
+  }
   if (!has_state && request->method == "subscriptions/listen") return listen(request, reply);
   if (has_state && request->method == "resources/subscribe") return finish(*request, reply, subscribe(*request));
   if (has_state && request->method == "resources/unsubscribe") return finish(*request, reply, unsubscribe(*request));
@@ -279,6 +284,9 @@ void Session::serve(const std::shared_ptr<Request>& request, const Reply& reply)
   const MethodEntry* method = find_method(request->method, request->revision);
   if (method == nullptr) return finish(*request, reply, unknown_method(request->method, request->revision));
   Answer answer = RpcError{};
+  if (Status rights = service_.refresh_view(); !rights.ok()) {
+    return finish(*request, reply, rpc_error(rights.error()));
+  }
   try {  // a value of an unexpected type would be our mistake; the client gets an answer all the same
     answer = decorated(*request, method->call(*request));
     if (auto* result = std::get_if<Json>(&answer); result != nullptr && !has_sessions(request->revision)) {
@@ -410,6 +418,7 @@ Answer Session::set_log_level(const Json& params) {
 }
 
 Answer Session::subscribe(Request& request) {
+  if (Status rights = service_.refresh_view(); !rights.ok()) return rpc_error(rights.error());
   std::optional<std::string> uri = find_text(request.params, "uri");
   if (!uri) return invalid_params("'uri' must be a string");
   if (service_.options().is_conformance && conformance::is_resource(*uri)) return Json::object();  // it never changes
@@ -475,6 +484,7 @@ void Session::listen(const std::shared_ptr<Request>& request, const Reply& reply
   if (filter == request->params.end() || !filter->is_object()) {
     return finish(*request, reply, invalid_params("'notifications' must be an object"));
   }
+  if (Status rights = service_.refresh_view(); !rights.ok()) return finish(*request, reply, rpc_error(rights.error()));
   Json agreed = Json::object();
   std::vector<WatchedResource> wanted;
   std::size_t former = count_subscriptions();

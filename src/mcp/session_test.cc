@@ -54,7 +54,7 @@ class McpSession : public ::testing::Test {
   }
 
   void open(ServiceOptions options) {
-    if (options.tools.empty()) options.tools = select_tools("", false).value();
+    if (options.tools.empty()) options.tools = select_tools("", {.reach = &options.reach}).value();
     options.version = "0";
     session_.reset();
     subscriptions_.reset();
@@ -360,14 +360,14 @@ TEST_F(McpSession, ACancelledRequestIsNotAnswered) {
 }
 
 TEST_F(McpSession, OnlyTheToolsThatAreOfferedCanBeCalled) {
-  open({.tools = select_tools("keys,read_file", false).value()});
+  open({.tools = select_tools("keys,read_file", {}).value()});
   begin();
   EXPECT_EQ(ask("tools/list")["result"]["tools"].size(), 5U);
   EXPECT_EQ(code_of(ask("tools/call", {{"name", "write_file"}})), kInvalidParams);
   EXPECT_EQ(code_of(ask("tools/call", {{"name", "no_such"}})), kInvalidParams);
   EXPECT_EQ(code_of(ask("tools/call", {{"name", "kv_get"}, {"arguments", 3}})), kInvalidParams);
-  EXPECT_FALSE(select_tools("files,nonsense", false).ok());
-  for (const Tool* tool : select_tools("all", true).value()) EXPECT_TRUE(tool->hints.is_read_only) << tool->name;
+  EXPECT_FALSE(select_tools("files,nonsense", {}).ok());
+  for (const Tool* tool : select_tools("all", {.is_read_only = true}).value()) EXPECT_TRUE(tool->hints.is_read_only) << tool->name;
 }
 
 TEST_F(McpSession, EveryCallIsInTheTrail) {

@@ -27,7 +27,9 @@ bool is_at_or_below(std::string_view path, std::string_view dir) {
 
 Subscriptions::~Subscriptions() { worker_.stop(); }
 
+// What the caller may not see any more is gone for it.
 Subscriptions::Look Subscriptions::look_at(const std::string& path) const {
+  if (!service_.refresh_view().ok()) return {};
   Result<Attributes> found = lstat(service_.view(), path);
   return found.ok() ? Look(*found) : Look();
 }

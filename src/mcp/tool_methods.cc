@@ -135,15 +135,8 @@ Answer call_tool_method(Request& request) {
   std::string trace = trace_of(meta_of(request.params));
   std::optional<TraceScope> scope;
   if (!trace.empty()) scope.emplace(trace);
-  ToolContext context{.agent = service.agent(),
-                      .names = service.names(),
-                      .view = service.view(),
-                      .clock = service.clock(),
-                      .session = service.options().session,
-                      .is_read_only = service.options().is_read_only,
-                      .is_cancelled = request.is_cancelled.get(),
-                      .progress = progress_sender(request),
-                      .open_index = service.options().open_index};
+  ToolContext context = service.tool_context(request.is_cancelled.get());
+  context.progress = progress_sender(request);
   std::int64_t began = service.clock().monotonic_ns();
   ToolAnswer answer = call_tool(context, *tool, *arguments);
   // Before it is acknowledged, a change survives a power cut.

@@ -7,7 +7,6 @@
 #include "agent/agent_namespace.h"
 #include "agent/checkpoints.h"
 #include "base/path.h"
-#include "changes/past_diff.h"
 #include "fs/path_ops.h"
 #include "tools/file_tools.h"
 #include "tools/schema.h"
@@ -17,16 +16,6 @@ namespace warren {
 namespace {
 
 constexpr std::string_view kCheckpointDir = "/state/checkpoints";
-constexpr std::size_t kDiffTextBytes = std::size_t{256} << 10;
-
-ToolAnswer checkpoint_answer(Result<ToolAnswer> made) {
-  if (made.ok()) return std::move(made).take_value();
-  ToolAnswer answer;
-  std::string hint = made.error().hint();
-  if (hint.empty() && made.error().code() == Code::kNotFound) hint = "List the checkpoints: history {}";
-  answer.error = tool_error(made.error(), std::move(hint));
-  return answer;
-}
 
 Json checkpoint_of(const Checkpoint& one) {
   return {{"id", one.id},
@@ -41,13 +30,6 @@ Json checkpoint_schema() {
                         {"taken", text_schema("UTC")},
                         {"cause", text_schema("")}},
                        {"id", "name", "taken", "cause"});
-}
-
-Status check_right(ToolContext& context, Rights::Operation operation, const std::string& path, std::string_view op) {
-  if (WARREN_TRY(context.view.may(operation, path))) return Ok{};
-  Error refused(Code::kDenied, fmt::format("{} {} is not allowed", name_of(operation), quote(path)));
-  WARREN_TRY(context.view.record(op, path, Status(refused)));
-  return refused;
 }
 
 // Reading, too: what comes back is content of that time.
@@ -117,86 +99,6 @@ Result<ToolAnswer> history_answer(ToolContext& context, const Json& arguments) {
   return answer;
 }
 
-std::string_view word_of(TreeChangeKind kind) {
-  switch (kind) {
-    case TreeChangeKind::kDeleted: return "deleted";
-    case TreeChangeKind::kModified: return "modified";
-    case TreeChangeKind::kRenamed: return "renamed";
-    case TreeChangeKind::kAdded: return "added";
-  }
-  return "changed";
-}
-
-bool has_several_names(const std::optional<Attributes>& node) {
-  return node && !node->is_directory() && node->nlink > 1;
-}
-
-// Only what the caller may read, under the name it has now and the one it had. A file with several names may be one
-// that it must not read: an agent does not see it.
-Status keep_readable(ToolContext& context, PastDiff& diff) {
-  std::vector<TreeChange> kept;
-  for (TreeChange& change : diff.changes) {
-    bool is_linked = has_several_names(change.before) || has_several_names(change.after);
-    if (is_linked && context.view.caller().space == Space::kUser) continue;
-    bool may_see = WARREN_TRY(context.view.may(Rights::kRead, change.path));
-    if (may_see && !change.base_path.empty() && change.base_path != change.path) {
-      may_see = WARREN_TRY(context.view.may(Rights::kRead, change.base_path));
-    }
-    if (may_see) kept.push_back(std::move(change));
-  }
-  diff.changes = std::move(kept);
-  return Ok{};
-}
-
-// The beginning of it: files after the limit are not even read.
-Result<std::string> patch_text(const ToolContext& context, const PastDiff& diff) {
-  std::string text;
-  Status done = write_past_patch(diff, [&](std::string_view part) -> Status {
-    WARREN_TRY(check_cancelled(context));
-    text += part.substr(0, kDiffTextBytes - text.size());
-    if (text.size() == kDiffTextBytes) return Error(Code::kLimit, "the patch is full");
-    return Ok{};
-  });
-  if (text.size() < kDiffTextBytes) WARREN_TRY(std::move(done));
-  return text;
-}
-
-Json key_changes(const PastDiff& diff) {
-  return {{"added", diff.keys_added}, {"modified", diff.keys_changed}, {"deleted", diff.keys_deleted}};
-}
-
-Result<ToolAnswer> diff_answer(ToolContext& context, const Json& arguments) {
-  WARREN_TRY(check_has_no_base(context, "diff"));
-  Checkpoint from = WARREN_TRY(get_checkpoint(context.agent, text_argument(arguments, "from")));
-  std::optional<std::int64_t> to;
-  if (arguments.contains("to")) to = WARREN_TRY(get_checkpoint(context.agent, text_argument(arguments, "to")))
-  .id;
-  PastDiff diff = WARREN_TRY(diff_checkpoints(context.agent.path(), from.id, to, context.clock));
-  WARREN_TRY(keep_readable(context, diff));
-  WARREN_TRY(context.view.record("diff", "/", Status(Ok{})));
-  std::size_t limit = std::min<std::size_t>(count_argument(arguments, "limit", 500), kToolPageEntries);
-  ToolAnswer answer;
-  Json changes = Json::array();
-  for (const TreeChange& change : diff.changes) {
-    if (answer.text.size() < kDiffTextBytes) answer.text += fmt::format("{} {}\n", change.letter(), change.path);
-    if (changes.size() == limit) continue;
-    Json one{{"change", word_of(change.kind)}};
-    set_path_text(one, "path", change.path);
-    if (change.kind == TreeChangeKind::kRenamed) set_path_text(one, "from", change.base_path);
-    changes.push_back(std::move(one));
-  }
-  answer.structured["total"] = diff.changes.size();
-  answer.structured["changes"] = std::move(changes);
-  answer.structured["keys"] = key_changes(diff);
-  if (flag_argument(arguments, "patch")) {
-    answer.text = WARREN_TRY(patch_text(context, diff));
-    answer.structured["patch"] = answer.text;
-  }
-  if (answer.text.size() > kDiffTextBytes) answer.text.resize(kDiffTextBytes);
-  if (answer.text.empty()) answer.text = "no file has changed";
-  return answer;
-}
-
 std::vector<std::string> path_list(const Json& arguments) {
   std::vector<std::string> paths;
   if (auto given = arguments.find("paths"); given != arguments.end()) {
@@ -227,30 +129,16 @@ Json history_output() {
       {"checkpoints", "total"});
 }
 
-Json diff_input() {
-  return object_schema({{"from", text_schema("a checkpoint: its id or name")},
-                        {"to", text_schema("a later one; default: now")},
-                        {"patch", flag_schema("also return the changed lines, up to 256 KiB")},
-                        {"limit", whole_number_schema("changes; default 500, at most 1000", 1)}},
-                       {"from"});
-}
-
-Json diff_output() {
-  Json change = object_schema({{"change", text_schema("")},
-                               {"path", text_schema("")},
-                               {"path_base64", text_schema("")},
-                               {"from", text_schema("")},
-                               {"from_base64", text_schema("")}},
-                              {"change", "path"});
-  Json names = list_schema("", text_schema(""));
-  return object_schema({{"changes", list_schema("", std::move(change))},
-                        {"total", whole_number_schema("", 0)},
-                        {"keys", object_schema({{"added", names}, {"modified", names}, {"deleted", names}}, {})},
-                        {"patch", text_schema("")}},
-                       {"changes", "total", "keys"});
-}
-
 }  // namespace
+
+ToolAnswer checkpoint_answer(Result<ToolAnswer> made) {
+  if (made.ok()) return std::move(made).take_value();
+  ToolAnswer answer;
+  std::string hint = made.error().hint();
+  if (hint.empty() && made.error().code() == Code::kNotFound) hint = "List the checkpoints: history {}";
+  answer.error = tool_error(made.error(), std::move(hint));
+  return answer;
+}
 
 Result<ToolAnswer> take_named_checkpoint(ToolContext& context, std::string_view name) {
   WARREN_TRY(check_checkpoint_name(name));
@@ -347,23 +235,6 @@ const Tool& history_tool() {
                               .call = [](ToolContext& context, const Json& arguments) {
                                 return checkpoint_answer(history_answer(context, arguments));
                               }};
-  return kTool;
-}
-
-const Tool& diff_tool() {
-  static constexpr Tool kTool{
-      .name = "diff",
-      .title = "Compare checkpoints",
-      .group = "checkpoints",
-      .description =
-          "Show which files and keys changed since a checkpoint, or between two. Example: {\"from\": "
-          "\"before-rewrite\", \"patch\": true}",
-      .hints = {.is_read_only = true, .is_idempotent = true},
-      .input_schema = diff_input,
-      .output_schema = diff_output,
-      .call = [](ToolContext& context, const Json& arguments) {
-        return checkpoint_answer(diff_answer(context, arguments));
-      }};
   return kTool;
 }
 

@@ -10,6 +10,9 @@
 
 namespace warren {
 
+// The answer, or the error with a hint.
+ToolAnswer checkpoint_answer(Result<ToolAnswer> made);
+
 // Needs the right to create a file in /state/checkpoints. An agent's own are automatic: the newest hundred are kept.
 Result<ToolAnswer> take_named_checkpoint(ToolContext& context, std::string_view name);
 

@@ -106,6 +106,23 @@ ToolAnswer file_answer(Result<ToolAnswer> made, std::string_view path) {
   return answer;
 }
 
+std::optional<std::string> path_in_project(std::string_view path) {
+  if (path == kProjectPath) return "/";
+  if (!path.starts_with(std::string(kProjectPath) + "/")) return std::nullopt;
+  return std::string(path.substr(kProjectPath.size()));
+}
+
+std::string project_path_of(std::string_view base_path) {
+  return base_path == "/" ? std::string(kProjectPath) : fmt::format("{}{}", kProjectPath, base_path);
+}
+
+Status check_right(ToolContext& context, Rights::Operation operation, const std::string& path, std::string_view op) {
+  if (WARREN_TRY(context.view.may(operation, path))) return Ok{};
+  Error refused(Code::kDenied, fmt::format("{} {} is not allowed", name_of(operation), quote(path)));
+  WARREN_TRY(context.view.record(op, path, Status(refused)));
+  return refused;
+}
+
 Status check_cancelled(const ToolContext& context) {
   if (context.is_cancelled == nullptr || !*context.is_cancelled) return Ok{};
   return Error(Code::kUnavailable, "the call was cancelled");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -9,6 +10,7 @@
 #include "base/result.h"
 #include "fs/types.h"
 #include "tools/tool.h"
+#include "vfs/rights.h"
 
 namespace warren {
 
@@ -28,6 +30,13 @@ std::uint64_t count_argument(const Json& arguments, const char* name, std::uint6
 
 // The answer, or the error with a hint that names a call which leads on. `path` is the one that was asked for.
 ToolAnswer file_answer(Result<ToolAnswer> made, std::string_view path);
+
+// "/project/src" is "/src" in the agent's base; nullopt: it is elsewhere in the namespace.
+std::optional<std::string> path_in_project(std::string_view path);
+std::string project_path_of(std::string_view base_path);
+
+// kDenied, on the record as `op`, if the caller may not do this at the path.
+Status check_right(ToolContext& context, Rights::Operation operation, const std::string& path, std::string_view op);
 
 // kUnavailable once the caller has cancelled the call.
 Status check_cancelled(const ToolContext& context);

@@ -43,6 +43,12 @@
   WARREN_TOOL(kv_list)             \
   WARREN_TOOL(kv_set)              \
   WARREN_TOOL(memory)              \
+  WARREN_TOOL(relay_ack)           \
+  WARREN_TOOL(relay_agents)        \
+  WARREN_TOOL(relay_inbox)         \
+  WARREN_TOOL(relay_send)          \
+  WARREN_TOOL(apply)               \
+  WARREN_TOOL(run)                 \
   WARREN_TOOL(vfs_operation)
 
 namespace warren {
@@ -57,6 +63,18 @@ const std::vector<const Tool*>& all_tools() {
 #undef WARREN_TOOL
   return tools;
 }
+
+bool is_met(ToolNeed need, const ToolReach& reach) {
+  switch (need) {
+    case ToolNeed::kNothing: return true;
+    case ToolNeed::kRelay: return reach.relay.has_value();
+    case ToolNeed::kRun: return reach.run != nullptr;
+    case ToolNeed::kApply: return reach.apply != nullptr;
+  }
+  return false;
+}
+
+bool is_for_peers(const Tool& tool) { return tool.group == "files"; }
 
 const Tool* find_tool(std::string_view name) {
   const std::vector<const Tool*>& tools = all_tools();

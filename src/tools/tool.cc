@@ -80,7 +80,28 @@ ToolAnswer called(ToolContext& context, const Tool& tool, const Json& arguments)
   }
 }
 
+std::string_view how_to_meet(ToolNeed need) {
+  switch (need) {
+    case ToolNeed::kNothing: return "";
+    case ToolNeed::kRelay: return "The operator gives the agent a mailbox at a relay: --relay-as NAME.";
+    case ToolNeed::kRun: return "The operator allows it for a session of `warren run`: --allow run.";
+    case ToolNeed::kApply: return "The operator allows it for a session of `warren run`: --allow apply.";
+  }
+  return "";
+}
+
 ToolAnswer judged(ToolContext& context, const Tool& tool, const Json& arguments) {
+  static const ToolReach kNothing;
+  if (!is_met(tool.need, context.reach != nullptr ? *context.reach : kNothing)) {
+    return failed({.type = "unavailable",
+                   .message = fmt::format("{} cannot be called here", tool.name),
+                   .next_action_hint = std::string(how_to_meet(tool.need))});
+  }
+  if (context.view.caller().grants && !is_for_peers(tool)) {
+    return failed({.type = "denied",
+                   .message = fmt::format("{} is not for other agents", tool.name),
+                   .next_action_hint = "Use the tools of files."});
+  }
   if (std::optional<ToolError> problem = check_arguments(tool, arguments)) return failed(std::move(*problem));
   if (!tool.hints.is_read_only && (context.is_read_only || context.agent.is_read_only())) {
     return failed({.type = "read_only",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -46,6 +47,49 @@ struct ToolProgress {
   std::string message;
 };
 
+// The agent's place at a relay: whose mail the relay tools read and send.
+struct RelayPlace {
+  std::string root;   // the relay's directory
+  std::string name;   // of the agent there, which need not be its id
+  std::string token;  // that the relay gave to an agent it started; may be empty
+};
+
+// How a program ended that a door started for a tool.
+struct ProgramEnd {
+  int status = 0;  // its exit status, or 128 plus the signal that ended it
+  std::string output;
+  std::string errors;
+  bool is_cut = false;    // there was more of one of the two
+  bool is_ended = false;  // by us: it took too long, or the call was cancelled
+};
+
+// A command for the agent's sandbox.
+struct SandboxCommand {
+  std::vector<std::string> words;
+  std::chrono::milliseconds timeout{};
+  std::size_t output_bytes_max = 0;                 // of each stream; the rest is dropped
+  const std::atomic<bool>* is_cancelled = nullptr;  // set: the command is ended
+};
+
+// Which changes of the agent are to be written to its base.
+struct ApplyRequest {
+  std::vector<std::string> paths;  // in the base, with '/' first; empty: all
+  bool is_dry_run = false;
+  const std::atomic<bool>* is_cancelled = nullptr;
+};
+
+// What a door lets tools reach outside of the agent file. The operator decides; a tool whose need is not met is not
+// offered (Tool::need), and it is an error to call it all the same.
+struct ToolReach {
+  std::optional<RelayPlace> relay = std::nullopt;
+  std::function<Result<ProgramEnd>(const SandboxCommand&)> run = {};
+  std::function<Result<ProgramEnd>(const ApplyRequest&)> apply = {};  // its output is what `warren apply --json` prints
+};
+
+// A question to whoever uses the client: whether something may be lost. kUnanswered: there is nobody who can be asked,
+// and the tool does what it was called for.
+enum class Consent { kUnanswered, kYes, kNo };
+
 // What one call may use. The door fills it in and keeps it alive during the call.
 struct ToolContext {
   Agent& agent;
@@ -59,6 +103,9 @@ struct ToolContext {
   // The search index of the agent, which the door opens when it is first asked for and keeps. From any thread. Empty:
   // this door has no search.
   std::function<Result<ContextIndex*>()> open_index = {};
+  const ToolReach* reach = nullptr;  // null: nothing
+  // Asks before something is lost for good. Empty: nobody can be asked.
+  std::function<Consent(std::string_view question)> ask = {};
 };
 
 struct ToolHints {
@@ -67,16 +114,24 @@ struct ToolHints {
   bool is_idempotent = false;
 };
 
+// What a tool needs that not every door has (ToolReach).
+enum class ToolNeed { kNothing, kRelay, kRun, kApply };
+
 struct Tool {
   std::string_view name;         // "context_read"
   std::string_view title;        // "Read a file"
-  std::string_view group;        // "files", "keys", "vfs", "context", "checkpoints", "relay", "memory", "run"
+  std::string_view group;        // "files", "keys", "vfs", "context", "checkpoints", "relay", "memory", "session"
   std::string_view description;  // for a model: what it does, when to use it, what it returns, one example
   ToolHints hints;
   Json (*input_schema)();
   Json (*output_schema)();
   ToolAnswer (*call)(ToolContext&, const Json& arguments);  // arguments have passed check_arguments()
+  ToolNeed need = ToolNeed::kNothing;
 };
+
+bool is_met(ToolNeed need, const ToolReach& reach);
+// Whether another agent may call it (Caller::grants): tools that reach nothing but files, through the caller's view.
+bool is_for_peers(const Tool& tool);
 
 // Every tool, in the order of groups and names; always the same.
 const std::vector<const Tool*>& all_tools();

@@ -6,6 +6,7 @@
 #include "base/path.h"
 #include "cli/commands.h"
 #include "cli/context/tool_call.h"
+#include "cli/serve/served_view.h"
 #include "text/nearest.h"
 
 namespace warren::cli {
@@ -68,13 +69,17 @@ Result<Exit> run_tool(Context& context, const Arguments& args) {
   const Tool* tool = WARREN_TRY(get_tool(*name));
   Json arguments = WARREN_TRY(given_arguments(context, args));
   OpenView view = WARREN_TRY(open_for_tools(context, args));
-  ToolAnswer answer = call_here(context, view, *tool, arguments);
+  ToolReach reach;  // the sandbox and the base have commands of their own: run, apply
+  reach.relay = WARREN_TRY(find_relay_place(context, args));
+  ToolAnswer answer = call_here(context, view, *tool, arguments, &reach);
   return print_answer(context, args, answer);
 }
 
 }  // namespace
 
 Command make_tool() {
+  std::vector<Option> options = tool_call_options();
+  for (Option& one : relay_place_options()) options.push_back(std::move(one));
   return {
       .name = "tool",
       .summary = "List the tools that models have, or call one",
@@ -87,7 +92,7 @@ Command make_tool() {
                       {.name = "ARGUMENTS",
                        .help = "a JSON object; `-`: from standard input; nothing: {}",
                        .times = Times::kOptional}},
-      .options = tool_call_options(),
+      .options = std::move(options),
       .subcommands = {},
       .handler = run_tool};
 }

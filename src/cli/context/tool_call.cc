@@ -13,7 +13,8 @@ std::vector<Option> tool_call_options() {
   return options;
 }
 
-ToolAnswer call_here(Context& context, OpenView& view, const Tool& tool, const Json& arguments) {
+ToolAnswer call_here(Context& context, OpenView& view, const Tool& tool, const Json& arguments,
+                     const ToolReach* reach) {
   ToolIndex index(context, *view.agent);
   ToolContext call{.agent = *view.agent,
                    .names = *view.names,
@@ -21,7 +22,8 @@ ToolAnswer call_here(Context& context, OpenView& view, const Tool& tool, const J
                    .clock = context.clock,
                    .session = {},
                    .is_read_only = view.agent->is_read_only(),
-                   .open_index = [&] { return index.open(); }};
+                   .open_index = [&] { return index.open(); },
+                   .reach = reach};
   return call_tool(call, tool, arguments);
 }
 

@@ -36,6 +36,7 @@ std::optional<std::string> find_repository_here() {
 
 Result<Exit> run_run(Context& context, const Arguments& args) {
   if (args.has("keep") && args.has("discard")) return refuse(context, "--keep and --discard cannot be used together");
+  if (args.has("quiet") && args.has("walls")) return refuse(context, "--quiet and --walls cannot be used together");
   RunOptions options;
   options.session = args.find("session");
   if (options.session) options.session = std::string(session_id_of(*options.session));
@@ -76,6 +77,7 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
     options.command = {shell_of_user()};
     options.marks_prompt = true;
   }
+  if (args.has("quiet")) return run_quietly(context, options);
   return run_and_report(context, options, args.has("walls") ? ShowWalls::kYes : ShowWalls::kNo);
 }
 
@@ -138,6 +140,7 @@ Command make_run() {
            {.name = "at", .value = "WHICH", .help = "go back to this checkpoint of the session first"},
            {.name = "keep", .help = "keep the session even if nothing changed"},
            {.name = "discard", .help = "delete the session and all its changes at the end"},
+           {.name = "quiet", .letter = 'q', .help = "print nothing about the session, except failures"},
            {.name = "walls",
             .help = "print the sandbox's restrictions before the command starts; without COMMAND, only print them"}},
       .subcommands = {},

@@ -199,6 +199,25 @@ class RunReport final : public RunObserver {
   ShowWalls walls_;
 };
 
+// Standard error is the command's, for programs that read it.
+class QuietReport final : public RunObserver {
+ public:
+  explicit QuietReport(Output& err) : err_(err) {}
+
+  void on_warning(const std::string&) override {}
+  void on_failure(const Error& error) override {
+    err_.line(fmt::format("warren: {}", error.message()));
+    if (!error.hint().empty()) err_.line(fmt::format("hint: {}", error.hint()));
+  }
+  void on_start(const RunFacts&) override {}
+  void on_end(const SessionDir&, const RunEnd& end) override {
+    if (end.fate == RunEnd::Fate::kServerLost) err_.line("warren: the session's server died");
+  }
+
+ private:
+  Output& err_;
+};
+
 class AgentFsReport final : public RunObserver {
  public:
   explicit AgentFsReport(Output& err) : err_(err) {}
@@ -250,6 +269,11 @@ void report_failure(Context& context, const Error& error) { RunReport(context, S
 
 Exit run_and_report(Context& context, const RunOptions& options, ShowWalls walls) {
   RunReport report(context, walls);
+  return run_with(context, options, report, kOwnFailure);
+}
+
+Exit run_quietly(Context& context, const RunOptions& options) {
+  QuietReport report(context.err);
   return run_with(context, options, report, kOwnFailure);
 }
 

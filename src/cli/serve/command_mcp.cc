@@ -18,15 +18,23 @@ constexpr std::size_t kConfigBytesMax = std::size_t{4} << 20;
 
 Result<mcp::ServerEntry> entry_for(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
-  WARREN_TRY(mcp::select_tools(args.find("tools").value_or(""), args.has("read-only")).within("--tools"));
+  mcp::ToolChoice choice{.is_read_only = args.has("read-only"), .is_for_peer = args.has("as")};
+  WARREN_TRY(mcp::select_tools(args.find("tools").value_or(""), choice).within("--tools"));
   mcp::ServerEntry entry;
   entry.name = args.find("name").value_or(fmt::format("warren-{}", agent->id()));
   entry.command = WARREN_TRY(canonical_host_path("/proc/self/exe"));
   std::string file = WARREN_TRY(canonical_host_path(agent->path()));
   entry.arguments = {"serve", "mcp", file};
-  if (std::optional<std::string> tools = args.find("tools")) {
-    entry.arguments.push_back("--tools");
-    entry.arguments.push_back(*tools);
+  for (std::string_view option : {"tools", "root", "as", "relay-as"}) {
+    std::optional<std::string> value = args.find(option);
+    if (!value) continue;
+    entry.arguments.push_back(fmt::format("--{}", option));
+    entry.arguments.push_back(*value);
+  }
+  if (args.has("allow")) {
+    for (const std::string& word : args.all("allow")) {
+      entry.arguments.insert(entry.arguments.end(), {"--allow", word});
+    }
   }
   if (args.has("read-only")) entry.arguments.push_back("--read-only");
   return entry;
@@ -106,7 +114,15 @@ Command make_mcp() {
                   {.name = "remove", .help = "remove the entry from the file"},
                   {.name = "name", .value = "NAME", .help = "of the server in the file; default: warren-ID"},
                   {.name = "tools", .value = "LIST", .help = "as for `warren serve mcp`"},
-                  {.name = "read-only", .help = "as for `warren serve mcp`"}},
+                  {.name = "read-only", .help = "as for `warren serve mcp`"},
+                  {.name = "root", .value = "PATH", .help = "as for `warren serve mcp`"},
+                  {.name = "as", .value = "AGENT", .help = "as for `warren serve mcp`"},
+                  {.name = "relay-as", .value = "NAME", .help = "as for `warren serve mcp`"},
+                  {.name = "allow",
+                   .value = "WHAT",
+                   .help = "as for `warren serve mcp`",
+                   .choices = {"run", "apply"},
+                   .is_list = true}},
       .subcommands = {},
       .handler = run_mcp_install};
   return {.name = "mcp",

@@ -15,9 +15,8 @@
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/context/open_index.h"
+#include "cli/serve/served_view.h"
 #include "cli/version.h"
-#include "cli/vfs/view.h"
-#include "fs/path_ops.h"
 #include "mcp/http.h"
 #include "mcp/service.h"
 #include "mcp/stdio.h"
@@ -31,49 +30,6 @@ namespace {
 
 constexpr std::size_t kTokenBytesMin = 16;
 constexpr std::size_t kTokenBytesMax = 4096;
-
-// The directory that --root names, if it is one. It must not be a link, whose target could change.
-Result<std::string> served_root(AgentNamespace& names, const Arguments& args) {
-  if (!args.has("root")) return std::string();
-  std::string root = WARREN_TRY(names->resolve(args.get("root")).within("--root"));
-  auto view = names->view({.agent = names.agent_id(), .space = Space::kKernel, .door = {}, .session = {}});
-  Attributes node = WARREN_TRY(lstat(*view, root).within("--root"));
-  if (!node.is_directory())
-    return Error(Code::kNotDirectory, fmt::format("--root: {} is not a directory", quote(root)));
-  return root;
-}
-
-// The agent's namespace as the caller of this door sees it. Each answer is durable, but not each commit: the server
-// syncs before it acknowledges a change.
-Result<OpenView> open_served_view(Context& context, const Arguments& args) {
-  OpenView view;
-  AgentOptions options{.id_or_path = args.get("ID"),
-                       .mode = args.has("read-only") ? OpenMode::kReadOnly : OpenMode::kReadWrite,
-                       .durability = Durability::kProcess,
-                       .layers = Layers::kOwn,
-                       .may_record = true};
-  // Also for keys and tool calls, which are in no view.
-  options.caller = {.agent = {},
-                    .space = args.has("as-operator") ? Space::kKernel : Space::kUser,
-                    .door = "mcp",
-                    .session = {},
-                    .trace = trace_of(context)};
-  Result<std::unique_ptr<Agent>> agent = Agent::open(options, context.clock);
-  if (!agent.ok() && (agent.error().code() == Code::kReadOnly || agent.error().code() == Code::kDenied)) {
-    options.mode = OpenMode::kReadOnly;
-    agent = Agent::open(options, context.clock);
-  }
-  view.agent = WARREN_TRY(std::move(agent));
-  std::vector<MountSpec> mounts = WARREN_TRY(mounts_of(args, view.agent->path()));
-  view.names = WARREN_TRY(AgentNamespace::open(*view.agent, {.mounts = mounts}, context.clock));
-  warn_if_unrecorded(context, *view.agent);
-  std::string root = WARREN_TRY(served_root(*view.names, args));
-  Caller caller = options.caller;
-  caller.agent = view.names->agent_id();
-  caller.root = std::move(root);
-  view.fs = (*view.names)->view(std::move(caller));
-  return view;
-}
 
 // Ends the server at SIGINT and SIGTERM, and takes a checkpoint at SIGUSR1.
 class ServerSignals {
@@ -120,14 +76,19 @@ class ServerSignals {
   std::thread listener_;
 };
 
-Result<mcp::ServiceOptions> mcp_options(Context& context, const Arguments& args, const Agent& agent) {
+Result<mcp::ServiceOptions> mcp_options(Context& context, const Arguments& args, const ServedView& view) {
   mcp::ServiceOptions options;
-  options.is_read_only = args.has("read-only") || agent.is_read_only();
-  options.tools =
-      WARREN_TRY(mcp::select_tools(args.find("tools").value_or(""), options.is_read_only).within("--tools"));
+  options.is_read_only = args.has("read-only") || view.open.agent->is_read_only();
+  options.reach = view.reach;
+  options.renew_view = view.renew_view;
+  mcp::ToolChoice choice{.is_read_only = options.is_read_only,
+                         .is_for_peer = view.open.fs->caller().grants != nullptr,
+                         .reach = &options.reach};
+  options.tools = WARREN_TRY(mcp::select_tools(args.find("tools").value_or(""), choice).within("--tools"));
   options.is_conformance = args.has("conformance");
   options.version = kVersion;
   options.session = fmt::format("mcp-{}-{}", context.clock.now().seconds, ::getpid());
+  if (choice.is_for_peer) options.session += "-as-" + view.open.fs->caller().agent;
   return options;
 }
 
@@ -165,8 +126,9 @@ Result<Exit> run_serve_mcp(Context& context, const Arguments& args) {
   if (args.has("token-file") && !args.has("http")) return refuse(context, "'--token-file' is for '--http'");
   // Before any thread is started, so that all of them leave the signals to us.
   std::unique_ptr<ServerSignals> signals = WARREN_TRY(ServerSignals::take());
-  OpenView view = WARREN_TRY(open_served_view(context, args));
-  mcp::ServiceOptions options = WARREN_TRY(mcp_options(context, args, *view.agent));
+  ServedView served = WARREN_TRY(open_served_view(context, args));
+  OpenView& view = served.open;
+  mcp::ServiceOptions options = WARREN_TRY(mcp_options(context, args, served));
   ToolIndex index(context, *view.agent);
   options.open_index = [&index] { return index.open(); };
   mcp::Service service(*view.agent, *view.names, *view.fs, context.clock, std::move(options));
@@ -192,18 +154,15 @@ Command make_serve_mcp() {
        .value = "FILE",
        .help = "a file with the bearer token that clients must send; needed for other addresses than this machine's",
        .suggest = Suggest::kHostFiles},
-      {.name = "read-only", .help = "offer only tools that change nothing"},
-      {.name = "root", .value = "PATH", .help = "let clients use only what is below this directory of the namespace"},
-      {.name = "as-operator", .help = "use the operator's rights instead of the agent's own"}};
-  options.push_back(
-      {.name = "conformance", .help = "also offer the tools, prompts and resources that conformance suites call for"});
-  for (Option& one : mount_options()) options.push_back(std::move(one));
+      {.name = "conformance", .help = "also offer the tools, prompts and resources that conformance suites call for"}};
+  for (Option& one : served_view_options()) options.push_back(std::move(one));
   return {
       .name = "mcp",
       .summary = "Serve an agent to clients of the Model Context Protocol",
       .details =
           "The client gets the agent's files, keys, memory and checkpoints as tools and resources, with the agent's "
-          "own rights, under the rules of its policy. Every call is in the agent's trail (`warren timeline`). It "
+          "own rights, under the rules of its policy. For a session of `warren run`, /project has the files of the "
+          "project, with the session's changes. Every call is in the agent's trail (`warren timeline`). It "
           "speaks the revisions 2024-11-05 to 2026-07-28. Without --http it serves one client over standard input and "
           "output, and ends with its input. SIGUSR1 takes a checkpoint.",
       .positionals = {id_argument()},

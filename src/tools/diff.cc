@@ -1,0 +1,200 @@
+// diff: what has changed since a checkpoint, between two, or in a session since its base.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "agent/agent.h"
+#include "agent/agent_namespace.h"
+#include "agent/checkpoints.h"
+#include "base/path.h"
+#include "changes/git_folder.h"
+#include "changes/open_overlay.h"
+#include "changes/past_diff.h"
+#include "changes/patch.h"
+#include "tools/checkpoint_tools.h"
+#include "tools/file_tools.h"
+#include "tools/schema.h"
+#include "vfs/namespace.h"
+
+namespace warren {
+namespace {
+
+constexpr std::size_t kDiffTextBytes = std::size_t{256} << 10;
+
+std::string_view word_of(TreeChangeKind kind) {
+  switch (kind) {
+    case TreeChangeKind::kDeleted: return "deleted";
+    case TreeChangeKind::kModified: return "modified";
+    case TreeChangeKind::kRenamed: return "renamed";
+    case TreeChangeKind::kAdded: return "added";
+  }
+  return "changed";
+}
+
+bool has_several_names(const std::optional<Attributes>& node) {
+  return node && !node->is_directory() && node->nlink > 1;
+}
+
+// Paths of changes as they are in the namespace: those of a session are below /project.
+struct ShownPaths {
+  bool is_project = false;
+  std::string at(const std::string& path) const { return is_project ? project_path_of(path) : path; }
+};
+
+// Only what the caller may read, under the name it has now and the one it had. A file with several names may be one
+// that it must not read: an agent does not see it.
+Result<std::vector<TreeChange>> readable(ToolContext& context, ShownPaths paths, std::vector<TreeChange> changes) {
+  std::vector<TreeChange> kept;
+  for (TreeChange& change : changes) {
+    bool is_linked = has_several_names(change.before) || has_several_names(change.after);
+    if (is_linked && context.view.caller().space == Space::kUser) continue;
+    bool may_see = WARREN_TRY(context.view.may(Rights::kRead, paths.at(change.path)));
+    if (may_see && !change.base_path.empty() && change.base_path != change.path) {
+      may_see = WARREN_TRY(context.view.may(Rights::kRead, paths.at(change.base_path)));
+    }
+    if (may_see) kept.push_back(std::move(change));
+  }
+  return kept;
+}
+
+// The beginning of it: files after the limit are not even read.
+Result<std::string> patch_text(const ToolContext& context, const std::function<Status(const PatchSink&)>& write) {
+  std::string text;
+  Status done = write([&](std::string_view part) -> Status {
+    WARREN_TRY(check_cancelled(context));
+    text += part.substr(0, kDiffTextBytes - text.size());
+    if (text.size() == kDiffTextBytes) return Error(Code::kLimit, "the patch is full");
+    return Ok{};
+  });
+  if (text.size() < kDiffTextBytes) WARREN_TRY(std::move(done));
+  return text;
+}
+
+Json key_changes(const PastDiff& diff) {
+  return {{"added", diff.keys_added}, {"modified", diff.keys_changed}, {"deleted", diff.keys_deleted}};
+}
+
+ToolAnswer listed(const Json& arguments, ShownPaths paths, const std::vector<TreeChange>& all) {
+  std::size_t limit = std::min<std::size_t>(count_argument(arguments, "limit", 500), kToolPageEntries);
+  ToolAnswer answer;
+  Json changes = Json::array();
+  for (const TreeChange& change : all) {
+    std::string path = paths.at(change.path);
+    if (answer.text.size() < kDiffTextBytes) answer.text += fmt::format("{} {}\n", change.letter(), path);
+    if (changes.size() == limit) continue;
+    Json one{{"change", word_of(change.kind)}};
+    set_path_text(one, "path", path);
+    if (change.kind == TreeChangeKind::kRenamed) set_path_text(one, "from", paths.at(change.base_path));
+    changes.push_back(std::move(one));
+  }
+  answer.structured["total"] = all.size();
+  answer.structured["changes"] = std::move(changes);
+  answer.structured["keys"] = {{"added", Json::array()}, {"modified", Json::array()}, {"deleted", Json::array()}};
+  return answer;
+}
+
+void end_text(ToolAnswer& answer) {
+  if (answer.text.size() > kDiffTextBytes) answer.text.resize(kDiffTextBytes);
+  if (answer.text.empty()) answer.text = "no file has changed";
+}
+
+// Since a checkpoint.
+Result<ToolAnswer> past_answer(ToolContext& context, const Json& arguments) {
+  ShownPaths paths{.is_project = context.agent.base().has_value()};
+  Checkpoint from = WARREN_TRY(get_checkpoint(context.agent, text_argument(arguments, "from")));
+  std::optional<std::int64_t> to;
+  if (arguments.contains("to")) {
+    Checkpoint later = WARREN_TRY(get_checkpoint(context.agent, text_argument(arguments, "to")));
+    to = later.id;
+  }
+  PastDiff diff = WARREN_TRY(diff_checkpoints(context.agent.path(), from.id, to, context.clock));
+  diff.changes = WARREN_TRY(readable(context, paths, std::move(diff.changes)));
+  WARREN_TRY(context.view.record("diff", paths.at("/"), Status(Ok{})));
+  ToolAnswer answer = listed(arguments, paths, diff.changes);
+  answer.structured["keys"] = key_changes(diff);
+  if (flag_argument(arguments, "patch")) {
+    answer.text = WARREN_TRY(patch_text(context, [&](const PatchSink& sink) { return write_past_patch(diff, sink); }));
+    answer.structured["patch"] = answer.text;
+  }
+  end_text(answer);
+  return answer;
+}
+
+// What a session has changed in its project, as `warren diff` shows it.
+Result<ToolAnswer> project_answer(ToolContext& context, const Json& arguments) {
+  ShownPaths paths{.is_project = true};
+  OverlayAgent opened = WARREN_TRY(open_overlay(context.agent.path(), OpenMode::kReadOnly, context.clock));
+  std::vector<TreeChange> all = WARREN_TRY(list_changes(opened.overlay));
+  WARREN_TRY(leave_out_git(opened.overlay, all, {}));
+  std::vector<TreeChange> changes = WARREN_TRY(readable(context, paths, std::move(all)));
+  WARREN_TRY(context.view.record("diff", kProjectPath, Status(Ok{})));
+  ToolAnswer answer = listed(arguments, paths, changes);
+  if (flag_argument(arguments, "patch")) {
+    answer.text = WARREN_TRY(
+        patch_text(context, [&](const PatchSink& sink) { return write_patch(opened.overlay, changes, sink); }));
+    answer.structured["patch"] = answer.text;
+  }
+  end_text(answer);
+  return answer;
+}
+
+// What an agent file from elsewhere says about its base is not believed: the base could be any directory.
+Status check_base_is_known(const ToolContext& context) {
+  if (!context.agent.base()) return Ok{};
+  std::optional<BaseNote> note = WARREN_TRY(find_base_note(context.agent.path()));
+  if (note && note->base == *context.agent.base()) return Ok{};
+  return Error(Code::kDenied, "this agent file came from elsewhere, and nobody has agreed to its base",
+               "The operator can look with `warren diff`.");
+}
+
+Result<ToolAnswer> diff_answer(ToolContext& context, const Json& arguments) {
+  WARREN_TRY(check_base_is_known(context));
+  if (arguments.contains("from")) return past_answer(context, arguments);
+  if (context.agent.base() && !arguments.contains("to")) return project_answer(context, arguments);
+  return Error(Code::kInvalid, "'from' is missing: the checkpoint to compare with", "List them: history {}");
+}
+
+Json diff_input() {
+  return object_schema(
+      {{"from", text_schema("a checkpoint: its id or name; of a session, default: the project as it was")},
+       {"to", text_schema("a later one; default: now")},
+       {"patch", flag_schema("also return the changed lines, up to 256 KiB")},
+       {"limit", whole_number_schema("changes; default 500, at most 1000", 1)}},
+      {});
+}
+
+Json diff_output() {
+  Json change = object_schema({{"change", text_schema("")},
+                               {"path", text_schema("")},
+                               {"path_base64", text_schema("")},
+                               {"from", text_schema("")},
+                               {"from_base64", text_schema("")}},
+                              {"change", "path"});
+  Json names = list_schema("", text_schema(""));
+  return object_schema({{"changes", list_schema("", std::move(change))},
+                        {"total", whole_number_schema("", 0)},
+                        {"keys", object_schema({{"added", names}, {"modified", names}, {"deleted", names}}, {})},
+                        {"patch", text_schema("")}},
+                       {"changes", "total", "keys"});
+}
+
+}  // namespace
+
+const Tool& diff_tool() {
+  static constexpr Tool kTool{
+      .name = "diff",
+      .title = "Show changes",
+      .group = "checkpoints",
+      .description =
+          "Show which files and keys changed since a checkpoint, or between two; in a session of `warren run` without "
+          "\"from\": what it has changed in the project. Example: {\"from\": \"before-rewrite\", \"patch\": true}",
+      .hints = {.is_read_only = true, .is_idempotent = true},
+      .input_schema = diff_input,
+      .output_schema = diff_output,
+      .call = [](ToolContext& context, const Json& arguments) {
+        return checkpoint_answer(diff_answer(context, arguments));
+      }};
+  return kTool;
+}
+
+}  // namespace warren
