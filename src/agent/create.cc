@@ -254,6 +254,23 @@ Status go_back_to(const std::string& draft, const std::string& checkpoint, Clock
 
 }  // namespace
 
+Status copy_agent(Agent& source, const std::string& path, const FinishCopy& finish, Clock& clock) {
+  remove_old_drafts(path, clock);
+  std::string draft = name_of_draft(path);
+  std::optional<BaseNote> note = WARREN_TRY(find_base_note(source.path()));
+  Status done = source.backup_to(draft);
+  if (done.ok() && note && note->base == source.base()) done = put_base_note(draft, *note);
+  if (done.ok()) done = finish(draft);
+  if (done.ok()) done = move_into_place(draft, path, Replace::kNo);
+  if (!done.ok()) {
+    remove_draft(draft);
+    return done;
+  }
+  forget_audit_notes(path).ignore("verify then says that another file was here");
+  note_encrypted(path, nullptr).ignore("the next opening says so, and what to do");
+  return Ok{};
+}
+
 Result<CreatedAgent> fork_agent(const ForkOptions& options, Clock& clock) {
   WARREN_TRY(check_agent_id(options.id));
   CreatedAgent fork{.id = options.id, .path = path_of_agent(options.id), .base = {}, .key_note = {}};
@@ -271,19 +288,12 @@ Result<CreatedAgent> fork_agent(const ForkOptions& options, Clock& clock) {
   WARREN_TRY(record_reading(*source, "fork", {}, fork.path));
   fork.base = source->base();
   WARREN_TRY(make_host_dirs(std::string(kAgentsDir), 0755));
-  remove_old_drafts(fork.path, clock);
-  std::string draft = name_of_draft(fork.path);
-  std::optional<BaseNote> note = WARREN_TRY(find_base_note(source->path()));
-  Status done = source->backup_to(draft);
-  if (done.ok() && options.checkpoint) done = go_back_to(draft, *options.checkpoint, clock);
-  if (done.ok() && note && note->base == fork.base) done = put_base_note(draft, *note);
-  if (done.ok()) done = move_into_place(draft, fork.path, Replace::kNo);
-  if (!done.ok()) {
-    remove_draft(draft);
-    return std::move(done).take_error();
-  }
-  forget_audit_notes(fork.path).ignore("verify then says that another file was here");
-  note_encrypted(fork.path, nullptr).ignore("the next opening says so, and what to do");
+  WARREN_TRY(copy_agent(
+      *source, fork.path,
+      [&](const std::string& draft) {
+        return options.checkpoint ? go_back_to(draft, *options.checkpoint, clock) : Status(Ok{});
+      },
+      clock));
   return fork;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,8 @@
 #include "base/result.h"
 
 namespace warren {
+
+class Agent;
 
 enum class Replace { kNo, kYes };
 
@@ -45,6 +48,12 @@ struct ForkOptions {
   std::optional<std::string> checkpoint;
 };
 Result<CreatedAgent> fork_agent(const ForkOptions& options, Clock& clock);
+
+// Copies an open agent to a new file at `path`, whose folder exists, with what the user agreed to about its base.
+// `finish` may change the copy, which has another name until it is complete; it must close it. kExists. After a failure
+// nothing remains.
+using FinishCopy = std::function<Status(const std::string& draft)>;
+Status copy_agent(Agent& source, const std::string& path, const FinishCopy& finish, Clock& clock);
 
 // Restores the agent `id_or_path` from the backup `file`. The backup is checked first: kCorrupt if it is damaged. An
 // existing agent is replaced only with kYes, and not while another process has it open (kBusy; a process that opens it

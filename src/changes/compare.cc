@@ -1,6 +1,8 @@
 #include "changes/compare.h"
 
 #include "base/limits.h"
+#include "fs/file.h"
+#include "fs/path_ops.h"
 
 namespace warren {
 namespace {
@@ -45,6 +47,15 @@ Result<bool> has_same_content(FileSystem& a, const Attributes& file_a, FileSyste
   return compare_open(a, file_a.inode, b, file_b.inode);
 }
 
+Result<bool> has_same_content(FileSystem& a, const std::string& path_a, FileSystem& b, const std::string& path_b) {
+  auto left = WARREN_TRY(File::open(a, path_a, {.follow = Follow::kNo}));
+  auto right = WARREN_TRY(File::open(b, path_b, {.follow = Follow::kNo}));
+  Attributes node_a = WARREN_TRY(left->attributes());
+  Attributes node_b = WARREN_TRY(right->attributes());
+  if (node_a.size != node_b.size) return false;
+  return compare_open(a, left->inode(), b, right->inode());
+}
+
 bool has_same_mode(const Attributes& a, const Attributes& b) { return a.mode == b.mode && a.owner == b.owner; }
 
 Result<XattrMap> read_xattrs(FileSystem& fs, Inode node) {
@@ -52,6 +63,16 @@ Result<XattrMap> read_xattrs(FileSystem& fs, Inode node) {
   std::vector<std::string> names = WARREN_TRY(fs.list_xattrs(node));
   for (std::string& name : names) {
     std::string value = WARREN_TRY(fs.get_xattr(node, name));
+    all.emplace(std::move(name), std::move(value));
+  }
+  return all;
+}
+
+Result<XattrMap> read_xattrs(FileSystem& fs, const std::string& path) {
+  XattrMap all;
+  std::vector<std::string> names = WARREN_TRY(list_xattrs(fs, path, Follow::kNo));
+  for (std::string& name : names) {
+    std::string value = WARREN_TRY(get_xattr(fs, path, name, Follow::kNo));
     all.emplace(std::move(name), std::move(value));
   }
   return all;

@@ -13,6 +13,9 @@ namespace warren {
 // Streams both regular files up to the first difference.
 Result<bool> has_same_content(FileSystem& a, const Attributes& file_a, FileSystem& b, const Attributes& file_b);
 
+// The same by path, for trees whose nodes nobody has retained; links are not followed. False for different sizes.
+Result<bool> has_same_content(FileSystem& a, const std::string& path_a, FileSystem& b, const std::string& path_b);
+
 // Compares type, permission bits and owner. Times do not count: reading or rewriting the same content is not a change.
 bool has_same_mode(const Attributes& a, const Attributes& b);
 
@@ -23,5 +26,6 @@ inline bool is_privileged_xattr(std::string_view name) {
 
 using XattrMap = std::map<std::string, std::string>;
 Result<XattrMap> read_xattrs(FileSystem& fs, Inode node);
+Result<XattrMap> read_xattrs(FileSystem& fs, const std::string& path);  // of a link itself
 
 }  // namespace warren

@@ -24,23 +24,6 @@ bool is_hex(std::string_view text, std::size_t size) {
   return text.size() == size && std::all_of(text.begin(), text.end(), is_lower_hex_digit);
 }
 
-enum class ObjectFile { kNone, kLoose, kPack };
-
-// By its path below "objects/". Indexes, lists of alternates and temporary files are not taken.
-ObjectFile object_file_of(std::string_view name) {
-  std::size_t slash = name.find('/');
-  if (slash == name.npos) return ObjectFile::kNone;
-  std::string_view dir = name.substr(0, slash);
-  std::string_view file = name.substr(slash + 1);
-  bool is_loose = is_hex(dir, 2) && (is_hex(file, 38) || is_hex(file, 62));
-  if (is_loose) return ObjectFile::kLoose;
-  constexpr std::string_view kPrefix = "pack-";
-  constexpr std::string_view kSuffix = ".pack";
-  if (dir != "pack" || !file.starts_with(kPrefix) || !file.ends_with(kSuffix)) return ObjectFile::kNone;
-  file = file.substr(kPrefix.size(), file.size() - kPrefix.size() - kSuffix.size());
-  return is_hex(file, 40) || is_hex(file, 64) ? ObjectFile::kPack : ObjectFile::kNone;
-}
-
 class ObjectCopy {
  public:
   ObjectCopy(const AgentOverlay& overlay, HostTree& host, std::string path)
@@ -104,6 +87,20 @@ Status borrow(Git& base, const std::string& path) {
 }
 
 }  // namespace
+
+ObjectFile object_file_of(std::string_view name) {
+  std::size_t slash = name.find('/');
+  if (slash == name.npos) return ObjectFile::kNone;
+  std::string_view dir = name.substr(0, slash);
+  std::string_view file = name.substr(slash + 1);
+  bool is_loose = is_hex(dir, 2) && (is_hex(file, 38) || is_hex(file, 62));
+  if (is_loose) return ObjectFile::kLoose;
+  constexpr std::string_view kPrefix = "pack-";
+  constexpr std::string_view kSuffix = ".pack";
+  if (dir != "pack" || !file.starts_with(kPrefix) || !file.ends_with(kSuffix)) return ObjectFile::kNone;
+  file = file.substr(kPrefix.size(), file.size() - kPrefix.size() - kSuffix.size());
+  return is_hex(file, 40) || is_hex(file, 64) ? ObjectFile::kPack : ObjectFile::kNone;
+}
 
 Status make_quarantine(const AgentOverlay& overlay, const std::vector<TreeChange>& all, Git& base,
                        const std::string& path) {

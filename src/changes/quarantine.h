@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/agent.h"
@@ -21,6 +22,11 @@ inline constexpr std::size_t kGitObjects = 1'000'000;                           
 inline constexpr std::uint64_t kGitObjectBytes = std::uint64_t{16} << 30;        // of all of them
 inline constexpr std::chrono::milliseconds kGitTime = std::chrono::minutes{10};  // one command of git
 }  // namespace limits
+
+// What a file of a repository is, by its path below "objects/". Indexes, lists of alternates and temporary files are
+// kNone.
+enum class ObjectFile { kNone, kLoose, kPack };
+ObjectFile object_file_of(std::string_view name);
 
 // Creates the repository at `path`. `base` runs in the base's repository. `all` are the changes of the agent, with
 // those in "/.git". kCorrupt for a pack that git does not accept, kTooLarge.

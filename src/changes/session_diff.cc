@@ -6,9 +6,9 @@
 
 #include "base/limits.h"
 #include "base/path.h"
+#include "changes/compare.h"
 #include "changes/git_folder.h"
 #include "changes/tree_finder.h"
-#include "fs/file.h"
 #include "fs/path_ops.h"
 
 namespace warren {
@@ -31,21 +31,6 @@ std::optional<Attributes> only_in_patches(std::optional<Attributes> node) {
   return std::nullopt;
 }
 
-Result<bool> has_same_content(FileSystem& a, FileSystem& b, const std::string& path, std::uint64_t size) {
-  auto left = WARREN_TRY(File::open(a, path, {.follow = Follow::kNo}));
-  auto right = WARREN_TRY(File::open(b, path, {.follow = Follow::kNo}));
-  std::string one(limits::kCopyBytes, '\0');
-  std::string two(limits::kCopyBytes, '\0');
-  for (std::uint64_t at = 0; at < size;) {
-    std::size_t got = WARREN_TRY(left->read_at(at, as_mutable_bytes(one)));
-    std::size_t other = WARREN_TRY(right->read_at(at, as_mutable_bytes(two)));
-    if (got != other || one.compare(0, got, two, 0, got) != 0) return false;
-    if (got == 0) break;
-    at += got;
-  }
-  return true;
-}
-
 // For git: kind, content and whether it is a program.
 Result<bool> is_same_file(const AgentOverlay& before, const AgentOverlay& after, const SessionDifference& one) {
   if (!one.before || !one.after) return !one.before && !one.after;
@@ -56,7 +41,7 @@ Result<bool> is_same_file(const AgentOverlay& before, const AgentOverlay& after,
     return was == is;
   }
   if (one.before->size != one.after->size) return false;
-  return has_same_content(before.merged, after.merged, one.path, one.before->size);
+  return has_same_content(before.merged, one.path, after.merged, one.path);
 }
 
 // The content of one side; `is_large` is set instead for a file that is too large.
@@ -71,11 +56,14 @@ Result<std::string> load_one(FileSystem& fs, const std::string& path, const Attr
 
 }  // namespace
 
+Status check_same_base(const AgentOverlay& one, const AgentOverlay& other) {
+  if (one.base_path == other.base_path) return Ok{};
+  return Error(Code::kInvalid,
+               fmt::format("they have different bases: {} and {}", quote(one.base_path), quote(other.base_path)));
+}
+
 Result<std::vector<SessionDifference>> diff_sessions(const AgentOverlay& before, const AgentOverlay& after) {
-  if (before.base_path != after.base_path) {
-    return Error(Code::kInvalid,
-                 fmt::format("they have different bases: {} and {}", quote(before.base_path), quote(after.base_path)));
-  }
+  WARREN_TRY(check_same_base(before, after));
   std::set<std::string> paths;
   WARREN_TRY(add_touched(before, paths));
   WARREN_TRY(add_touched(after, paths));

@@ -21,6 +21,9 @@ struct SessionDifference {
   char letter() const { return !before ? 'A' : !after ? 'D' : 'M'; }
 };
 
+// kInvalid if they have different bases; the message names both.
+Status check_same_base(const AgentOverlay& one, const AgentOverlay& other);
+
 // Sorted by path. Only what one of them has changed is compared, so the cost is that of their changes. Without what is
 // in a .git of the base. kInvalid if they have different bases.
 Result<std::vector<SessionDifference>> diff_sessions(const AgentOverlay& before, const AgentOverlay& after);

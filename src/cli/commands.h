@@ -50,6 +50,7 @@ Command make_prune();
 Command make_diff();
 Command make_apply();
 Command make_discard();
+Command make_merge();
 Command make_undo();
 Command make_agentfs_diff();
 Command make_completions();

@@ -40,6 +40,7 @@ Command make_warren() {
   root.subcommands.push_back(make_apply());
   root.subcommands.push_back(make_undo());
   root.subcommands.push_back(make_discard());
+  root.subcommands.push_back(make_merge());
   root.subcommands.push_back(make_relay());
   root.subcommands.push_back(make_timeline());
   root.subcommands.push_back(make_tools());

@@ -1,0 +1,159 @@
+// Content and metadata of one file that both agents may have changed.
+#include <fmt/format.h>
+
+#include "base/binary.h"
+#include "base/limits.h"
+#include "base/path.h"
+#include "changes/compare.h"
+#include "changes/conflicts.h"
+#include "changes/copy_node.h"
+#include "changes/session_merger.h"
+#include "fs/path_ops.h"
+#include "text/merge3.h"
+
+namespace warren {
+namespace {
+
+// The second side's value if it differs from the ancestor's, unless the first side's does too.
+template <class Value>
+struct ThreeWay {
+  Value value;
+  bool is_conflict = false;
+};
+
+template <class Value>
+ThreeWay<Value> three_way(const Value& ancestor, const Value& first, const Value& second) {
+  if (second == ancestor || first == second) return {first, false};
+  if (first == ancestor) return {second, false};
+  return {first, true};
+}
+
+}  // namespace
+
+// nullopt if what the second agent saw was not kept, or is too large to merge.
+Result<std::optional<std::string>> SessionMerger::find_ancestor(const Job& job) {
+  Result<std::string> seen = read_seen(second_, *job.file.change);
+  if (seen.ok()) return std::optional(*std::move(seen));
+  Code why = seen.error().code();
+  if (why == Code::kConflict || why == Code::kTooLarge) return std::optional<std::string>();
+  return std::move(seen).take_error();
+}
+
+Status SessionMerger::merge_contents(const Job& job, const std::optional<std::string>& ancestor, std::string_view why) {
+  Attributes here = WARREN_TRY(lstat(first_.merged, job.goal));
+  const ChangedFile::Side& there = *job.file.after;
+  if (WARREN_TRY(has_same_content(first_.merged, job.goal, second_.merged, there.path))) return Ok{};
+  bool is_large = here.size > limits::kPatchFileBytes || there.node.size > limits::kPatchFileBytes;
+  if (is_large || !ancestor) return choose(job, fmt::format("{}, and it cannot be merged", why));
+  std::string ours = WARREN_TRY(read_file(first_.merged, job.goal, {.size_bytes_max = limits::kPatchFileBytes}));
+  std::string theirs = WARREN_TRY(read_file(second_.merged, there.path, {.size_bytes_max = limits::kPatchFileBytes}));
+  if (theirs == *ancestor && job.file.before) return Ok{};
+  if (ours == *ancestor && job.file.before) return replace(job, job.goal);
+  if (is_binary(*ancestor) || is_binary(ours) || is_binary(theirs))
+    return choose(job, fmt::format("{}, and it is not text", why));
+  Merged merged = merge3(*ancestor, ours, theirs, {.ours = options_.first, .theirs = options_.second});
+  if (!merged.is_clean()) {
+    Keep keep =
+        settle(job.goal, job.file.before ? "both changed the same lines" : "both added it, with different lines");
+    if (keep == Keep::kFirst) return Ok{};
+    if (keep == Keep::kSecond) return replace(job, job.goal);
+    last().outcome = "both versions are between conflict markers";
+  } else {
+    report_.merged.push_back(job.goal);
+  }
+  forget();
+  return write_file(first_.merged, job.goal, as_bytes(merged.text));
+}
+
+// In place if both are regular files: it stays the same change of the base's file.
+Status SessionMerger::replace(const Job& job, const std::string& path) {
+  const ChangedFile::Side& theirs = *job.file.after;
+  std::optional<Attributes> ours = WARREN_TRY(find(path));
+  forget();
+  if (ours && ours->is_file() && theirs.node.is_file()) {
+    WARREN_TRY(copy_file_content(second_.merged, theirs.path, first_.merged, path));
+    AttributeChanges times{.mtime = SetTime::to(theirs.node.mtime)};
+    WARREN_TRY(set_attributes(first_.merged, path, times, Follow::kNo));
+    return Ok{};
+  }
+  if (ours) WARREN_TRY(remove(first_.merged, path, {.recursive = Recursive::kYes}));
+  return copy_node(second_.merged, theirs.path, theirs.node, first_.merged, path);
+}
+
+Status SessionMerger::choose(const Job& job, std::string_view why) {
+  Keep keep = settle(job.goal, std::string(why));
+  if (keep == Keep::kFirst) return Ok{};
+  if (!WARREN_TRY(make_parents(job.goal))) {  // neither has a place for it
+    last().outcome = "it was left out";
+    last().is_settled = false;
+    return Ok{};
+  }
+  return keep == Keep::kSecond ? replace(job, job.goal) : put_beside(job, job.goal, last());
+}
+
+Status SessionMerger::put_beside(const Job& job, const std::string& path, SessionConflict& conflict) {
+  constexpr int kTries = 100;
+  for (int number = 1; number <= kTries; ++number) {
+    std::string beside = fmt::format("{}~{}{}", path, options_.second, number == 1 ? "" : fmt::format("-{}", number));
+    if (split_parent(beside).name.size() > limits::kNameBytes) break;
+    if (WARREN_TRY(find(beside))) continue;
+    WARREN_TRY(copy_node(second_.merged, job.file.after->path, job.file.after->node, first_.merged, beside));
+    forget();
+    conflict.outcome = fmt::format("the version of {} is {}", quote(options_.second), quote(beside));
+    return Ok{};
+  }
+  return Error(Code::kExists, fmt::format("there is no free name beside {} for the other version", quote(path)),
+               "--conflict=first or --conflict=second takes one of both");
+}
+
+Status SessionMerger::take_metadata(const TreeChange& change, const std::string& path) {
+  if (!change.is_metadata_changed || !change.after || !(change.seen || change.before)) return Ok{};
+  std::optional<Attributes> ours = WARREN_TRY(find(path));
+  if (!ours || (ours->mode & S_IFMT) != (change.after->mode & S_IFMT)) return Ok{};
+  const Attributes& ancestor = change.seen ? *change.seen : *change.before;
+  ThreeWay<std::uint32_t> mode = three_way(ancestor.mode & 07777, ours->mode & 07777, change.after->mode & 07777);
+  ThreeWay<Owner> owner = three_way(ancestor.owner, ours->owner, change.after->owner);
+  bool is_conflict = mode.is_conflict || owner.is_conflict;
+  WARREN_TRY(take_xattrs(change, path, is_conflict));
+  if (is_conflict && settle(path, "both changed its mode, owner or attributes") == Keep::kSecond) {
+    mode.value = change.after->mode & 07777;
+    owner.value = change.after->owner;
+  }
+  AttributeChanges set;
+  if (mode.value != (ours->mode & 07777) && !ours->is_symlink()) set.mode = mode.value;
+  if (owner.value.uid != ours->owner.uid) set.uid = owner.value.uid;
+  if (owner.value.gid != ours->owner.gid) set.gid = owner.value.gid;
+  bool is_same = !set.mode && !set.uid && !set.gid;
+  if (is_same) return Ok{};
+  if (!change.is_content_changed) ++report_.taken;
+  WARREN_TRY(set_attributes(first_.merged, path, set, Follow::kNo));
+  forget();
+  return Ok{};
+}
+
+Status SessionMerger::take_xattrs(const TreeChange& change, const std::string& path, bool& is_conflict) {
+  XattrMap before;
+  if (change.before) before = WARREN_TRY(read_xattrs(second_.base, change.base_path));
+  XattrMap after = WARREN_TRY(read_xattrs(second_.merged, change.path));
+  XattrMap ours = WARREN_TRY(read_xattrs(first_.merged, path));
+  std::set<std::string> names;
+  for (const XattrMap* map : {&before, &after}) {
+    for (const auto& [name, value] : *map) names.insert(name);
+  }
+  auto value_in = [](const XattrMap& map, const std::string& name) {
+    auto found = map.find(name);
+    return found == map.end() ? std::optional<std::string>() : std::optional(found->second);
+  };
+  for (const std::string& name : names) {
+    std::optional<std::string> here = value_in(ours, name);
+    auto wanted = three_way(value_in(before, name), here, value_in(after, name));
+    is_conflict = is_conflict || wanted.is_conflict;
+    if (wanted.value == here) continue;
+    if (wanted.value)
+      WARREN_TRY(set_xattr(first_.merged, path, name, as_bytes(*wanted.value), XattrMode::kAny, Follow::kNo));
+    else WARREN_TRY(remove_xattr(first_.merged, path, name, Follow::kNo));
+  }
+  return Ok{};
+}
+
+}  // namespace warren

@@ -1,0 +1,82 @@
+#include "session/merge_sessions.h"
+
+#include <fmt/format.h>
+
+#include "agent/agent_state.h"
+#include "agent/audit_trail.h"
+#include "agent/create.h"
+#include "agent/locate.h"
+#include "agent/sessions.h"
+#include "base/path.h"
+#include "changes/open_overlay.h"
+#include "changes/session_diff.h"
+
+namespace warren {
+namespace {
+
+Result<OverlayAgent> open_side(const std::string& id, Clock& clock) {
+  AgentOptions how{.id_or_path = id, .mode = OpenMode::kReadOnly};
+  how.caller = {.agent = {}, .space = Space::kKernel, .door = "merge", .session = {}};
+  how.may_record = true;
+  OverlayAgent opened = WARREN_TRY(open_overlay(how, clock));
+  WARREN_TRY(refuse_interrupted(*opened.agent, id));
+  return opened;
+}
+
+Result<SessionDir> make_dir_for(const MergeSessions& request, const std::string& id) {
+  const char* hint = request.into ? "choose another name" : "--into NAME chooses another name";
+  WARREN_TRY(check_agent_id(id));
+  SessionDir session = WARREN_TRY(SessionDir::open(id));
+  if (WARREN_TRY(session.is_new())) return session;
+  return Error(Code::kExists, fmt::format("session {} exists already", quote(id)), hint);
+}
+
+Status merge_copy(const std::string& draft, const OverlayAgent& second, const SessionMergeOptions& options,
+                  SessionMerge& report, Clock& clock) {
+  auto agent = WARREN_TRY(Agent::open({.id_or_path = draft, .commits = Commits::kGrouped}, clock));
+  std::optional<AgentOverlay> overlay = agent->overlay();
+  if (!overlay) return Error(Code::kCorrupt, fmt::format("the copy {} has no base", quote(draft)));
+  report = WARREN_TRY(merge_into(*overlay, second.overlay, options));
+  if (options.on_conflict == OnMergeConflict::kReport && !report.conflicts.empty())
+    return Error(Code::kConflict, "both have changed the same");
+  overlay.reset();
+  WARREN_TRY(empty_log_of(*agent));  // the log has the draft's name
+  return agent->close();
+}
+
+}  // namespace
+
+Result<MergedSessions> merge_sessions(const MergeSessions& request, Clock& clock) {
+  OverlayAgent first = WARREN_TRY(open_side(request.first, clock));
+  OverlayAgent second = WARREN_TRY(open_side(request.second, clock));
+  if (first.agent->path() == second.agent->path())
+    return Error(Code::kInvalid, fmt::format("{} cannot be merged with itself", quote(first.agent->id())));
+  WARREN_TRY(check_same_base(first.overlay, second.overlay));
+  MergedSessions merged{.id = {}, .first = first.agent->id(), .second = second.agent->id(), .report = {}};
+  merged.id = request.into.value_or(merged.first + "-" + merged.second);
+  SessionDir session = WARREN_TRY(make_dir_for(request, merged.id));
+  Fd held = WARREN_TRY(session.lock());
+  if (!WARREN_TRY(session.is_new()))
+    return Error(Code::kExists, fmt::format("session {} exists already", quote(merged.id)));
+  WARREN_TRY(record_reading(*first.agent, "merge", {}, session.file()));
+  WARREN_TRY(record_reading(*second.agent, "merge", {}, session.file()));
+  SessionMergeOptions options{.first = merged.first, .second = merged.second, .on_conflict = request.on_conflict};
+  Status done = session.set_base(first.overlay.base_path);
+  if (done.ok()) {
+    done = copy_agent(
+        *first.agent, session.file(),
+        [&](const std::string& draft) { return merge_copy(draft, second, options, merged.report, clock); }, clock);
+  }
+  if (!done.ok()) {
+    session.remove().ignore("the first error is the one to report");
+    bool is_reported = request.on_conflict == OnMergeConflict::kReport && !merged.report.conflicts.empty();
+    if (is_reported && done.error().code() == Code::kConflict) return merged;
+    return std::move(done).take_error();
+  }
+  merged.is_made = true;
+  WARREN_TRY(record_afterwards(session.file(), "merge", std::nullopt, clock)
+                 .within(fmt::format("the session {} is made, but", quote(merged.id))));
+  return merged;
+}
+
+}  // namespace warren

@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""`warren merge`: one session of two.
+
+    WARREN=path/to/warren merge.py [-v] [Class.test_name]
+
+Needs root.
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import sandboxed
+
+LINES = "".join(f"line {i}\n" for i in range(1, 31))
+
+
+def with_line(number, text, whole=LINES):
+    lines = whole.splitlines(keepends=True)
+    lines[number - 1] = text + "\n"
+    return "".join(lines)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.w = sandboxed.World()
+        self.w.__enter__()
+        self.addCleanup(self.w.__exit__)
+        self.base = self.w.base
+        (self.base / "text").write_text(LINES)
+        (self.base / "blob").write_bytes(b"\0\1\2")
+        for name in ("d/one", "d/two", "e/deep/three"):
+            (self.base / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.base / name).write_text(name + "\n")
+
+    def change(self, session, script):
+        return self.w.inside(session, "sh", "-ec", script, cwd=self.base)
+
+    def put(self, session, path, content):
+        """Writes a file in a session, by its content."""
+        with self.w.start("run", "--session", session, "--", "sh", "-c", f"cat > '{path}'", stdin=subprocess.PIPE) as p:
+            p.communicate(content.encode())
+            self.assertEqual(p.returncode, 0)
+
+    def merge(self, *args, status=0):
+        done = self.w.warren("merge", *args)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done
+
+    def show(self, session):
+        """What the session sees: every file below the base, with its content."""
+        return self.change(session, "find . -type f | sort | xargs tail -n +1")
+
+    def read(self, session, path):
+        return self.change(session, f"cat '{path}'")
+
+    def diff(self, session):
+        return self.w.warren("diff", session).stdout
+
+
+class Merging(Case):
+    def test_takes_what_only_one_of_them_has_changed(self):
+        self.change("a", "echo a > of_a; rm d/one; chmod 755 text")
+        self.change("b", "echo b > of_b; mkdir new; echo n > new/file; rm d/two; ln -s text link; echo more >> file")
+        before = [self.show("a"), self.show("b")]
+        done = self.merge("a", "b", "--into", "both")
+        self.assertIn("session both:", done.stdout)
+        self.assertEqual(self.diff("both").splitlines(), [
+            "D f /d/one", "D f /d/two", "M f /file", "A l /link", "A d /new", "A f /new/file", "A f /of_a", "A f /of_b",
+            "M f /text  [only its mode: 644 to 755]"])
+        self.assertEqual(self.read("both", "of_a") + self.read("both", "of_b") + self.read("both", "new/file"), "a\nb\nn\n")
+        self.assertEqual(self.change("both", "test ! -e d/one; test ! -e d/two; readlink link; stat -c %a text"), "text\n755\n")
+        self.assertEqual([self.show("a"), self.show("b")], before, "neither is changed")
+        self.assertEqual((self.base / "file").read_text(), "of the base\n")
+
+    def test_merges_text_that_both_have_changed(self):
+        self.put("a", "text", with_line(2, "of a"))
+        self.put("b", "text", with_line(29, "of b"))
+        done = self.merge("a", "b")
+        self.assertIn("merged: /text", done.stdout)
+        self.assertEqual(self.read("a-b", "text"), with_line(2, "of a", with_line(29, "of b")))
+        self.assertEqual(self.w.warren("apply", "a-b").returncode, 0)
+        self.assertEqual((self.base / "text").read_text(), with_line(2, "of a", with_line(29, "of b")))
+
+    def test_a_conflict_makes_no_session_and_is_listed(self):
+        self.put("a", "text", with_line(2, "of a"))
+        self.put("b", "text", with_line(2, "of b"))
+        done = self.merge("a", "b", status=1)
+        self.assertIn("conflict: /text: both changed the same lines", done.stderr)
+        self.assertIn("no session was made", done.stderr)
+        self.assertEqual(self.w.sessions(), ["a", "b"])
+        found = json.loads(self.w.warren("merge", "a", "b", "--json").stdout)
+        self.assertEqual((found["made"], found["conflicts"][0]["path"]), (False, "/text"))
+
+    def test_markers_keep_both_versions(self):
+        self.put("a", "text", with_line(2, "of a"))
+        self.put("b", "text", with_line(2, "of b"))
+        self.change("a", "printf '\\0a' > blob; rm d/one; echo changed > d/two")
+        self.change("b", "printf '\\0b' > blob; echo changed > d/one; rm d/two")
+        done = self.merge("a", "b", "--conflict=markers", status=1)
+        self.assertIn("<<<<<<< a\nof a\n=======\nof b\n>>>>>>> b\n", self.read("a-b", "text"))
+        self.assertEqual(self.change("a-b", "od -An -c blob; od -An -c 'blob~b'").split(), ["\\0", "a", "\\0", "b"])
+        self.assertEqual(self.read("a-b", "d/one") + self.read("a-b", "d/two"), "changed\nchanged\n")
+        self.assertEqual(done.stderr.count("conflict: "), 4, done.stderr)
+
+    def test_one_side_can_win(self):
+        for session in ("a", "b"):
+            self.put(session, "text", with_line(2, f"of {session}"))
+            self.change(session, f"printf '\\0{session}' > blob; printf {session} > both_added")
+        self.change("a", "rm d/one; echo changed > d/two")
+        self.change("b", "echo changed > d/one; rm d/two")
+        self.merge("a", "b", "--conflict=first", "--into", "first")
+        self.assertEqual(self.change("first", "sed -n 2p text; cat both_added; tr -d '\\0' < blob; ls d"), "of a\naatwo\n")
+        self.merge("a", "b", "--conflict=second", "--into", "second")
+        self.assertEqual(self.change("second", "sed -n 2p text; cat both_added; tr -d '\\0' < blob; ls d"), "of b\nbbone\n")
+
+    def test_follows_renames_of_both(self):
+        self.put("a", "text", with_line(2, "of a"))
+        self.change("a", "mv d/one d/uno; mv e f")
+        self.change("b", "mv text moved; mv d/two two; echo more >> d/one; echo new > e/new; echo more >> e/deep/three")
+        self.merge("a", "b")
+        self.assertEqual(self.read("a-b", "moved"), with_line(2, "of a"))
+        self.assertEqual(self.change("a-b", "test ! -e text; test ! -e e; cat d/uno two f/new f/deep/three"),
+                         "d/one\nmore\nd/two\nnew\ne/deep/three\nmore\n")
+        self.assertEqual(self.w.warren("apply", "a-b").returncode, 0)
+        self.assertEqual((self.base / "f/deep/three").read_text(), "e/deep/three\nmore\n")
+        self.assertFalse((self.base / "e").exists())
+
+    def test_a_directory_that_the_second_renamed_keeps_what_the_first_did_in_it(self):
+        self.change("a", "echo of_a > e/added; echo more >> e/deep/three")
+        self.change("b", "mv e z; mv d y; echo more >> y/one")
+        self.merge("a", "b")
+        self.assertEqual(self.change("a-b", "cat z/deep/three y/one y/two e/added; ls"),
+                         "e/deep/three\nmore\nd/one\nmore\nd/two\nof_a\nblob\ndir\ne\nfile\ntext\ny\nz\n")
+
+    def test_newer_work_in_the_base_is_not_reverted(self):
+        self.put("b", "text", with_line(2, "of b"))
+        self.change("b", "rm d/one")
+        self.change("a", "echo a > of_a")
+        (self.base / "text").write_text(with_line(29, "of the user"))
+        (self.base / "d/one").write_text("of the user\n")
+        done = self.merge("a", "b", status=1)
+        self.assertIn("conflict: /d/one: it was changed in the base", done.stderr)
+        self.merge("a", "b", "--conflict=first")
+        self.assertEqual(self.read("a-b", "text"), with_line(2, "of b", with_line(29, "of the user")))
+        self.assertEqual(self.w.warren("apply", "a-b").returncode, 0)
+        self.assertEqual((self.base / "text").read_text(), with_line(2, "of b", with_line(29, "of the user")))
+        self.assertEqual((self.base / "d/one").read_text(), "of the user\n")
+
+    def test_both_made_the_same_change(self):
+        for session in ("a", "b"):
+            self.put(session, "text", with_line(2, "the same"))
+            self.change(session, "echo same > added; rm d/one; mkdir shared; echo $PPID > /dev/null")
+        self.merge("a", "b")
+        self.assertEqual(self.read("a-b", "added"), "same\n")
+
+    def test_a_link_does_not_lead_the_merge_elsewhere(self):
+        self.change("a", "rm -r d; ln -s e d")
+        self.change("b", "echo new > d/three")
+        done = self.merge("a", "b", status=1)
+        self.assertIn("conflict: /d/three: a directory above it is something else in 'a'", done.stderr)
+        self.merge("a", "b", "--conflict=markers", status=1)
+        self.assertEqual(self.change("a-b", "ls e"), "deep\n")
+
+    def test_clear_errors(self):
+        self.change("a", "echo a > x")
+        other = self.w.root / "other"
+        other.mkdir()
+        self.w.inside("c", "sh", "-c", "echo c > x", cwd=other)
+        self.assertIn("they have different bases", self.merge("a", "c", status=1).stderr)
+        self.assertIn("cannot be merged with itself", self.merge("a", "a", status=1).stderr)
+        self.assertIn("no agent or session 'aa'", self.merge("a", "aa", status=1).stderr)
+        self.change("b", "echo b > y")
+        self.assertIn("session 'c' exists already", self.merge("a", "b", "--into", "c", status=1).stderr)
+        self.assertIn("not a valid agent id", self.merge("a", "b", "--into", "../x", status=1).stderr)
+        self.assertEqual(self.w.sessions(), ["a", "b", "c"])
+
+    def test_a_running_session_can_be_merged(self):
+        self.change("b", "echo b > of_b")
+        with self.w.start("run", "--session", "a", "--", "sh", "-c", "echo a > of_a; echo ready; read x",
+                          stdin=subprocess.PIPE) as running:
+            self.assertEqual(running.stdout.readline(), b"ready\n")
+            sandboxed.wait_for(lambda: "of_a" in self.diff("a"), "the change is not stored")
+            self.merge("a", "b", "--into", "both")
+            running.stdin.close()
+            running.wait(timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertEqual(self.change("both", "cat of_a of_b"), "a\nb\n")
+
+
+class Commits(Case):
+    def git(self, *args):
+        environment = self.w.environment() | {f"GIT_{who}_{what}": "x@y" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+        return subprocess.run(["git", *args], cwd=self.base, env=environment, check=True, capture_output=True, text=True).stdout
+
+    def commit(self, session, script):
+        self.change(session, f"git config user.email x@y; git config user.name x; {script}; git add -A; git commit -qm 'of {session}'")
+
+    def test_commits_of_both_come_along_as_branches(self):
+        self.git("init", "-q", "-b", "main")
+        self.git("add", "-A")
+        self.git("commit", "-qm", "start")
+        self.commit("a", "echo a > of_a")
+        self.commit("b", "echo b > of_b")
+        self.change("b", "git gc -q; echo rest > rest")
+        done = self.merge("a", "b", "--into", "both")
+        self.assertIn("branch warren/b: the commits of b", done.stdout)
+        self.assertEqual(self.change("both", "git log -1 --format=%s; git log -1 --format=%s warren/b; git fsck 2>/dev/null; cat rest"),
+                         "of a\nof b\nrest\n")
+        self.assertEqual(self.w.warren("apply", "both").returncode, 0)
+        self.assertEqual(self.git("log", "-1", "--format=%s", "warren/both"), "of a\n")
+        self.assertEqual(self.w.warren("apply", "both", "--commits", "--from", "warren/b", "--branch", "theirs").returncode, 0)
+        self.assertEqual(self.git("log", "-1", "--format=%s", "theirs"), "of b\n")
+        self.assertEqual((self.base / "rest").read_text(), "rest\n")
+
+
+if __name__ == "__main__":
+    sandboxed.need_fuse()
+    unittest.main(verbosity=2)
