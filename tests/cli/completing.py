@@ -215,7 +215,7 @@ class Completing:
         self.assertEqual(self.world.ran(), [])
 
     def test_nothing_is_listed_of_an_agent_whose_reads_are_recorded(self):
-        self.world.environment["WARREN_AUDIT_KEY"] = "k" * 64
+        self.world.environment["WARREN_AUDIT_KEY"] = "a" * 64
         self.world.warren("fs", "one", "write", "/secret-plan", "x")
         self.world.warren("audit", "one", "reads")
         self.assertEqual(self.completed("warren fs one cat /secr"), ["fs", "one", "cat", "/secr"])

@@ -11,6 +11,7 @@
 #include "cli/show/attributes_json.h"
 #include "cli/show/pager.h"
 #include "cli/show/text.h"
+#include "fs/path_ops.h"
 #include "store/audit_row.h"
 
 namespace warren::cli {
@@ -82,8 +83,11 @@ Result<Exit> run_log(Context& context, const Arguments& args) {
     return Exit::kOk;
   }
   print_log(context, events);
-  if (events.empty())
-    context.err.line(fmt::format("warren: nothing is recorded{}", filter.path ? " of this path" : ""));
+  if (!events.empty()) return Exit::kOk;
+  if (filter.path && !WARREN_TRY(exists(agent->fs(), *filter.path))) {
+    return Error(Code::kNotFound, fmt::format("there is no {}, neither now nor on the record", quote(*filter.path)));
+  }
+  context.err.line("warren: nothing is recorded");
   return Exit::kOk;
 }
 
