@@ -209,7 +209,8 @@ class Completing:
                 seen = shell.expect("NEXT")
                 self.assertNotIn("EVIL", seen)
                 self.assertNotIn("touch", seen)
-                self.assertNotIn("force", seen)
+                if not typed.endswith(("/", "/o")):  # as the name of a file in a path it is no option
+                    self.assertNotIn("force", seen)
                 self.assertEqual(self.world.ran(), [])
         self.assertEqual(self.completed("warren fs one cat /d/pl", shell), ["fs", "one", "cat", "/d/plain"])
         self.assertEqual(self.world.ran(), [])
