@@ -111,7 +111,8 @@ class JournalNarrator {
     }
     for (const Change& change : row.changes) WARREN_TRY(tell_other(change, found));
     if (nameless > 0 && found.empty() && !filter_.path) {
-      add(found, fmt::format("changed {}", nameless == 1 ? "something that is gone now" : "files that are gone now"),
+      add(found,
+          fmt::format("changed {}", nameless == 1 ? "something that has no name now" : "files that have no names now"),
           "");
     }
     for (LogEvent& event : found) {
