@@ -60,6 +60,14 @@ class Escaping(unittest.TestCase):
         for name in HOSTILE_BYTES:
             self.check("fs", "one", "stat", b"/" + name)
 
+    def test_help_is_as_wide_as_the_terminal(self):
+        for columns in (50, 100, 160):
+            seen = on_terminal([WARREN, "run", "--help"], columns=columns, cwd=self.dir, env=self.environment).decode()
+            text = [line for line in seen.split("\nexamples:")[0].split("\n") if not line.startswith("usage:")]
+            widest = max(map(len, text))
+            self.assertLessEqual(widest, columns)
+            self.assertGreater(widest, columns - 15)
+
     def test_grep_has_headings_and_colours_on_a_terminal(self):
         self.warren("init", "one")
         self.warren("fs", "one", "write", "/a", "x needle needle y\nhay\nneedle\n")
