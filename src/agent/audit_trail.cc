@@ -14,6 +14,7 @@
 #include "agent/audit_note.h"
 #include "agent/locate.h"
 #include "agent/store_address.h"
+#include "base/below.h"
 #include "base/json.h"
 #include "base/path.h"
 #include "base/printable.h"
@@ -229,11 +230,7 @@ bool matches(const AuditEvent& event, const AuditFilter& filter) {
   if (!filter.ops.empty() && std::find(filter.ops.begin(), filter.ops.end(), event.op) == filter.ops.end())
     return false;
   if (!filter.path) return true;
-  auto is_at_or_below = [&](std::string_view path) {
-    return path == *filter.path || *filter.path == "/" ||
-           (path.starts_with(*filter.path) && path.substr(filter.path->size()).starts_with('/'));
-  };
-  return is_at_or_below(event.path) || (event.to && is_at_or_below(*event.to));
+  return is_at_or_below(event.path, *filter.path) || (event.to && is_at_or_below(*event.to, *filter.path));
 }
 
 Result<std::int64_t> read_trail(Agent& agent, const AuditFilter& filter, std::optional<std::size_t> last,

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/path.h"
+#include "fs/expiry.h"
 
 namespace warren {
 namespace {
@@ -210,6 +211,28 @@ Status touch(FileSystem& fs, std::string_view path, const TouchOptions& options)
     WARREN_TRY(file->close());
   }
   return set_times(fs, path, options.time, options.time);
+}
+
+Status replace_if_unchanged(FileSystem& fs, std::string_view path, const std::optional<std::string>& before,
+                            Bytes data) {
+  auto unit = WARREN_TRY(fs.begin(UnitAccess::kWrite));
+  bool is_there = WARREN_TRY(exists(fs, path));
+  WriteFileOptions options;
+  if (is_there != before.has_value()) {
+    return Error(Code::kConflict,
+                 fmt::format("{} was {} meanwhile", quote_path(path), is_there ? "created" : "removed"));
+  }
+  if (before) {
+    Result<std::string> now = read_file(fs, path, {.size_bytes_max = before->size()});
+    bool is_same = now.ok() && *now == *before;
+    bool is_other = now.ok() || now.error().code() == Code::kTooLarge || now.error().code() == Code::kIsDirectory;
+    if (!is_same && !is_other) return std::move(now).take_error();
+    if (!is_same) return Error(Code::kConflict, fmt::format("{} was changed meanwhile", quote_path(path)));
+    Attributes node = WARREN_TRY(stat(fs, path));
+    options.expires_at_ms = WARREN_TRY(find_expiry(fs, node.inode));
+  }
+  WARREN_TRY(write_file(fs, path, data, options));
+  return unit->commit();
 }
 
 bool matches_glob(std::string_view pattern, std::string_view name) {

@@ -42,6 +42,11 @@ struct TouchOptions {
 };
 Status touch(FileSystem& fs, std::string_view path, const TouchOptions& options);
 
+// Replaces the content of a file that is still what it was, in one change; nullopt: it must not exist. Mode, owner and
+// the time at which it expires stay. kConflict if it is something else now.
+Status replace_if_unchanged(FileSystem& fs, std::string_view path, const std::optional<std::string>& before,
+                            Bytes data);
+
 struct FindOptions {
   std::optional<std::string> name;    // a glob on the last name: * ? [a-z]
   std::optional<std::uint32_t> type;  // S_IFMT bits

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "fs/expiry.h"
 #include "fs/memory_fs.h"
 #include "testing/fake_clock.h"
 #include "testing/matchers.h"
@@ -31,6 +32,32 @@ class FileVerbsTest : public ::testing::Test {
   testing::FakeClock clock_;
   MemoryFs fs_{clock_};
 };
+
+TEST_F(FileVerbsTest, AFileIsReplacedOnlyIfItIsStillWhatItWas) {
+  write("/a", "old");
+  ASSERT_OK(set_mode(fs_, "/a", 0750));
+  ASSERT_OK(replace_if_unchanged(fs_, "/a", "old", as_bytes("new")));
+  EXPECT_EQ(read("/a"), "new");
+  EXPECT_EQ(stat(fs_, "/a")->mode & 07777U, 0750U);
+  EXPECT_EQ(error_of(replace_if_unchanged(fs_, "/a", "old", as_bytes("other"))), Code::kConflict);
+  EXPECT_EQ(error_of(replace_if_unchanged(fs_, "/a", "ne", as_bytes("other"))), Code::kConflict);
+  EXPECT_EQ(error_of(replace_if_unchanged(fs_, "/a", std::nullopt, as_bytes("other"))), Code::kConflict);
+  EXPECT_EQ(error_of(replace_if_unchanged(fs_, "/gone", "old", as_bytes("other"))), Code::kConflict);
+  EXPECT_EQ(read("/a"), "new");
+  EXPECT_EQ(read("/gone"), "not_found");
+}
+
+TEST_F(FileVerbsTest, AReplacedFileStillExpires) {
+  std::int64_t soon = clock_.now().seconds * 1000 + 60'000;
+  ASSERT_OK(write_file(fs_, "/a", as_bytes("old"), {.expires_at_ms = soon}));
+  ASSERT_OK(replace_if_unchanged(fs_, "/a", "old", as_bytes("new")));
+  EXPECT_EQ(*find_expiry(fs_, stat(fs_, "/a")->inode), soon);
+}
+
+TEST_F(FileVerbsTest, AFileThatDidNotExistIsCreatedWithItsDirectories) {
+  ASSERT_OK(replace_if_unchanged(fs_, "/new/a", std::nullopt, as_bytes("x")));
+  EXPECT_EQ(read("/new/a"), "x");
+}
 
 TEST_F(FileVerbsTest, ACopyGoesIntoAnExistingDirectory) {
   write("/a", "1");

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "backends/vector/vector_item.h"
+#include "base/below.h"
 #include "base/path.h"
 #include "fs/list_dir.h"
 #include "fs/path_ops.h"
@@ -17,10 +18,6 @@ constexpr std::uint64_t kItemBytes = std::uint64_t{16} << 20;
 constexpr std::size_t kRowsStored = 10'000;  // in one transaction: others may write in between
 
 bool is_item_name(std::string_view name) { return name.ends_with(".json"); }
-
-bool is_at_or_below(std::string_view path, std::string_view top) {
-  return path.starts_with(top) && (path.size() == top.size() || path[top.size()] == '/');
-}
 
 // Changes whenever the content may have changed. Empty if that is not certain: a program that stores whole seconds can
 // change a file again in the second in which it is read.

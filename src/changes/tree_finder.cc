@@ -49,9 +49,4 @@ Result<std::optional<Attributes>> TreeFinder::find(std::string_view path) {
   }
 }
 
-bool is_at_or_below(std::string_view path, std::string_view dir) {
-  if (dir == "/") return true;
-  return path.starts_with(dir) && (path.size() == dir.size() || path[dir.size()] == '/');
-}
-
 }  // namespace warren

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/below.h"
 #include "base/result.h"
 #include "fs/file_system.h"
 
@@ -37,8 +38,5 @@ class TreeFinder {
   FileSystem& fs_;
   std::vector<Step> chain_;  // from the root down, each inside the one before
 };
-
-// Whether `path` is `dir` or below it. Both normalised.
-bool is_at_or_below(std::string_view path, std::string_view dir);
 
 }  // namespace warren

@@ -63,6 +63,8 @@ Command make_vfs_query();  // of `vfs`
 
 // The subcommands of `fs`.
 std::vector<Command> make_fs_readers();
+Command make_fs_grep();
+Command make_fs_edit();
 std::vector<Command> make_fs_writers();
 std::vector<Command> make_fs_transfers();
 

@@ -1,5 +1,8 @@
 #include "cli/context.h"
 
+#include <algorithm>
+
+#include "base/ascii.h"
 #include "os/fd.h"
 
 namespace warren::cli {
@@ -26,6 +29,13 @@ Result<std::unique_ptr<Agent>> open_state(Context& context, const Arguments& arg
   AgentOptions options = options_to_open(context, args, use, door);
   options.layers = Layers::kOwn;
   return Agent::open(options, context.clock);
+}
+
+std::size_t columns_of_output(const Context& context, const Output& out) {
+  constexpr std::size_t kColumnsMin = 40;
+  constexpr std::size_t kColumnsMax = 1000;
+  std::optional<std::size_t> asked = parse_number<std::size_t>(context.environment("COLUMNS").value_or(""));
+  return std::clamp(asked.value_or(out.columns()), kColumnsMin, kColumnsMax);
 }
 
 Result<std::string> read_input(Context& context, std::size_t size_bytes_max) {

@@ -35,6 +35,9 @@ Result<Exit> end_reading(Agent& agent);
 // The trace that the command belongs to, for the audit trail: WARREN_TRACE_ID. Empty if none is set.
 std::string trace_of(Context& context);
 
+// How wide text for people may be: COLUMNS, or the terminal's width, or 80.
+std::size_t columns_of_output(const Context& context, const Output& out);
+
 // Reads all of standard input; fails with kTooLarge above the limit.
 Result<std::string> read_input(Context& context, std::size_t size_bytes_max);
 

@@ -25,18 +25,24 @@ std::string version_line(Dialect dialect) {
 
 Exit explain_mistake(Context& context, Dialect dialect, const UsageError& error) {
   bool has_no_arguments = error.mistake == Mistake::kMissingCommand && error.path.size() == 1;
-  context.err.write(has_no_arguments ? help_text(error.path, dialect) : explain(error, dialect));
+  std::size_t columns = columns_of_output(context, context.err);
+  context.err.write(has_no_arguments ? help_text(error.path, dialect, columns) : explain(error, dialect));
   return Exit::kUsage;
 }
 
 Result<Exit> dispatch(Context& context, Dialect dialect, const Parsed& parsed) {
   if (parsed.wants_help) {
-    context.out.write(help_text(parsed.path, dialect));
+    context.out.write(help_text(parsed.path, dialect, columns_of_output(context, context.out)));
     return Exit::kOk;
   }
   if (parsed.wants_version) {
     context.out.line(version_line(dialect));
     return Exit::kOk;
+  }
+  bool is_utc = parsed.arguments.has("utc") || dialect == Dialect::kAgentFs;
+  bool has_bytes = parsed.arguments.find("bytes") == "";  // an option of `quota` has the same name, and a value
+  for (Output* output : {&context.out, &context.err}) {
+    output->show_as(is_utc ? Zone::kUtc : Zone::kLocal, has_bytes ? Sizes::kBytes : Sizes::kForPeople);
   }
   if (auto directory = parsed.arguments.find("directory")) WARREN_TRY(change_host_directory(*directory));
   return parsed.path.back()->handler(context, parsed.arguments);

@@ -1,4 +1,5 @@
 #include "cli/commands.h"
+#include "cli/syntax/examples.h"
 
 namespace warren::cli {
 
@@ -12,6 +13,8 @@ Command make_warren() {
        .value = "DIR",
        .help = "change to DIR first",
        .suggest = Suggest::kHostDirs},
+      {.name = "utc", .help = "show times in UTC, not in the local zone"},
+      {.name = "bytes", .help = "show sizes in bytes, not as 1.5 MiB"},
       {.name = "version", .letter = 'V', .help = "print the version"},
   };
   root.subcommands.push_back(make_init());
@@ -63,6 +66,7 @@ Command make_warren() {
   root.subcommands.push_back(make_man());
   root.subcommands.push_back(make_version());
   root.subcommands.push_back(make_help());
+  add_examples_to(root);
   return root;
 }
 

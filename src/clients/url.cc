@@ -6,6 +6,7 @@
 
 #include "base/ascii.h"
 #include "base/path.h"
+#include "base/percent.h"
 
 namespace warren {
 namespace {
@@ -124,23 +125,10 @@ std::string without_secrets(const Url& url) {
 }
 
 Result<std::string> decode_percent(std::string_view text) {
-  std::string decoded;
-  decoded.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      decoded += text[i];
-      continue;
-    }
-    unsigned value = 0;
-    const char* digits = text.data() + i + 1;
-    if (i + 2 >= text.size() || std::from_chars(digits, digits + 2, value, 16).ptr != digits + 2) {
-      return bad_url("has a '%' without two hexadecimal digits behind it (write a plain one as %25)");
-    }
-    if (value == 0) return bad_url("contains a NUL");
-    decoded += static_cast<char>(value);
-    i += 2;
-  }
-  return decoded;
+  std::optional<std::string> decoded = decode_percent_bytes(text);
+  if (!decoded) return bad_url("has a '%' without two hexadecimal digits behind it (write a plain one as %25)");
+  if (decoded->find('\0') != decoded->npos) return bad_url("contains a NUL");
+  return *std::move(decoded);
 }
 
 std::string encode_percent(std::string_view text, std::string_view keep) {

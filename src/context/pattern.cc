@@ -21,6 +21,13 @@ RE2::Options pattern_options(Letters letters) {
 
 re2::StringPiece piece_of(std::string_view text) { return {text.data(), text.size()}; }
 
+Error not_a_pattern(const RE2& regex, std::string_view typed) {
+  bool is_too_large = regex.error_code() == RE2::ErrorPatternTooLarge;
+  return Error(is_too_large ? Code::kLimit : Code::kInvalid,
+               fmt::format("{} is not a valid pattern: {}", quote(typed), regex.error()),
+               "patterns are regular expressions with the syntax of RE2");
+}
+
 }  // namespace
 
 struct Pattern::Compiled {
@@ -33,20 +40,26 @@ Pattern::Pattern(std::unique_ptr<Compiled> compiled) : compiled_(std::move(compi
 Pattern::~Pattern() = default;
 
 Result<std::unique_ptr<Pattern>> Pattern::compile(std::string_view expression, PatternKind kind, Letters letters) {
-  if (expression.size() > kPatternBytes) {
-    return Error(Code::kLimit, fmt::format("a pattern has at most {} bytes", kPatternBytes));
+  std::string one(expression);
+  return compile_any(std::span(&one, 1), {.kind = kind, .letters = letters});
+}
+
+Result<std::unique_ptr<Pattern>> Pattern::compile_any(std::span<const std::string> expressions,
+                                                      const PatternOptions& options) {
+  std::string all;
+  for (const std::string& expression : expressions) {
+    if (all.size() + expression.size() > kPatternBytes) {
+      return Error(Code::kLimit, fmt::format("a pattern has at most {} bytes", kPatternBytes));
+    }
+    bool is_text = options.kind == PatternKind::kText;
+    std::string text = is_text ? RE2::QuoteMeta(piece_of(expression)) : expression;
+    RE2 alone(piece_of(text), pattern_options(options.letters));  // as given, so that the error is about what was typed
+    if (!alone.ok()) return not_a_pattern(alone, expression);
+    all += fmt::format("{}(?:{})", all.empty() ? "" : "|", text);
   }
-  std::string text = kind == PatternKind::kText ? RE2::QuoteMeta(piece_of(expression)) : std::string(expression);
-  auto refuse = [&](const RE2& regex) {
-    bool is_too_large = regex.error_code() == RE2::ErrorPatternTooLarge;
-    return Error(is_too_large ? Code::kLimit : Code::kInvalid,
-                 fmt::format("{} is not a valid pattern: {}", quote(expression), regex.error()),
-                 "patterns are regular expressions with the syntax of RE2");
-  };
-  RE2 alone(piece_of(text), pattern_options(letters));  // as given, so that the error is about what was typed
-  if (!alone.ok()) return refuse(alone);
-  auto compiled = std::make_unique<Compiled>(text, letters);
-  if (!compiled->regex.ok()) return refuse(compiled->regex);
+  if (options.whole == Whole::kWords) all = fmt::format("\\b(?:{})\\b", all);
+  auto compiled = std::make_unique<Compiled>(all, options.letters);
+  if (!compiled->regex.ok()) return not_a_pattern(compiled->regex, all);
   return std::unique_ptr<Pattern>(new Pattern(std::move(compiled)));
 }
 

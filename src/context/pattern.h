@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -17,6 +19,13 @@ struct PatternMatch {
 
 enum class PatternKind { kExpression, kText };  // kText: found as it is
 enum class Letters { kExact, kAnyCase };
+enum class Whole { kAnything, kWords };  // kWords: a match begins and ends at the edge of a word
+
+struct PatternOptions {
+  PatternKind kind = PatternKind::kExpression;
+  Letters letters = Letters::kExact;
+  Whole whole = Whole::kAnything;
+};
 
 // Thread-safe.
 class Pattern {
@@ -26,6 +35,9 @@ class Pattern {
   static Result<std::unique_ptr<Pattern>> compile(std::string_view expression,
                                                   PatternKind kind = PatternKind::kExpression,
                                                   Letters letters = Letters::kExact);
+  // Matches what one of them matches.
+  static Result<std::unique_ptr<Pattern>> compile_any(std::span<const std::string> expressions,
+                                                      const PatternOptions& options = {});
   ~Pattern();
   Pattern(const Pattern&) = delete;
   Pattern& operator=(const Pattern&) = delete;

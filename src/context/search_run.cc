@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/ascii.h"
+#include "base/below.h"
 #include "context/snippet.h"
 #include "fs/path_ops.h"
 
@@ -16,11 +17,6 @@ constexpr std::size_t kFewChunks = 3;             // fewer than these are not an
 constexpr std::size_t kPatternListChunks = 2000;  // they are not ordered by how good they are
 constexpr std::size_t kCopiesOfText = 16;         // places that have the same text
 constexpr std::int64_t kPatternNs = std::int64_t{5} * 1'000'000'000;
-
-bool is_at_or_below_path(std::string_view path, std::string_view top) {
-  if (top == "/") return true;
-  return path.starts_with(top) && (path.size() == top.size() || path[top.size()] == '/');
-}
 
 bool is_mime(std::string_view type, std::string_view wanted) {
   if (wanted.empty() || wanted == "*/*") return true;
@@ -98,7 +94,7 @@ Result<const IndexedFile*> SearchRun::find_accepted(std::int64_t id) {
 }
 
 Result<bool> SearchRun::accepts(const IndexedFile& file) {
-  if (!is_at_or_below_path(file.path, query_.below) || !is_mime(file.mime, query_.mime)) return false;
+  if (!is_at_or_below(file.path, query_.below) || !is_mime(file.mime, query_.mime)) return false;
   if (query_.since && file.changed_at < *query_.since) return false;
   if (query_.until && file.changed_at > *query_.until) return false;
   auto matches_path = [&](const Glob& glob) { return glob.matches(file.path); };

@@ -8,6 +8,7 @@
 #include "base/ascii.h"
 #include "base/base64.h"
 #include "base/path.h"
+#include "base/percent.h"
 
 namespace warren::net {
 namespace {
@@ -15,23 +16,6 @@ namespace {
 constexpr std::uint16_t kProxyDefaultPort = 80;
 constexpr std::size_t kAnswerBytes = std::size_t{16} << 10;
 constexpr std::size_t kReasonBytes = 100;
-
-std::optional<std::string> decode_percents(std::string_view text) {
-  std::string decoded;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      decoded += text[i];
-      continue;
-    }
-    std::string_view digits = text.substr(i + 1, 2);
-    if (digits.size() != 2 || !is_hex_digit(digits[0]) || !is_hex_digit(digits[1])) return std::nullopt;
-    std::uint8_t byte = 0;
-    std::from_chars(digits.data(), digits.data() + 2, byte, 16);
-    decoded += static_cast<char>(byte);
-    i += 2;
-  }
-  return decoded;
-}
 
 Error not_a_proxy(const std::string& variable) {
   return {Code::kInvalid, fmt::format("{} is not the address of a proxy", variable),
@@ -55,7 +39,7 @@ Result<UpstreamProxy> parse_upstream(const std::string& variable, std::string_vi
   value = value.substr(0, value.find_first_of("/?#"));
   UpstreamProxy proxy;
   if (std::size_t at = value.rfind('@'); at != value.npos) {
-    std::optional<std::string> user = decode_percents(value.substr(0, at));
+    std::optional<std::string> user = decode_percent_bytes(value.substr(0, at));
     if (!user) return not_a_proxy(variable);
     if (user->find(':') == user->npos) *user += ':';
     proxy.authorization = "Basic " + encode_base64(as_bytes(*user));

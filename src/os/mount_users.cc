@@ -11,14 +11,10 @@
 #include <fmt/format.h>
 
 #include "base/ascii.h"
+#include "base/below.h"
 
 namespace warren {
 namespace {
-
-bool is_at_or_below(std::string_view path, const std::string& dir) {
-  if (!path.starts_with(dir)) return false;
-  return path.size() == dir.size() || path[dir.size()] == '/';
-}
 
 std::string leads_to(const std::string& link) {
   std::error_code unreadable;

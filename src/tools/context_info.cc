@@ -1,5 +1,6 @@
 #include "text/mime.h"
 #include "tools/context_support.h"
+#include "tools/file_tools.h"
 #include "tools/line_slice.h"
 #include "tools/tool.h"
 #include "vfs/namespace.h"
@@ -47,7 +48,7 @@ Json directory_info(const Ref& ref, const Attributes& node) {
                {"title", nullptr},
                {"source", nullptr},
                {"fetched_at", nullptr},
-               {"modified_at", utc_time(node.mtime)},
+               {"modified_at", time_text(node.mtime)},
                {"revision", nullptr}});
   return info;
 }
@@ -72,8 +73,8 @@ Result<Json> item_info(ToolContext& context, Items& items, const Ref& ref, const
                {"is_text", slice.is_text},
                {"title", or_null(row.title)},
                {"source", or_null(row.source)},
-               {"fetched_at", row.fetched_at ? Json(utc_time({*row.fetched_at, 0})) : Json()},
-               {"modified_at", utc_time(node.mtime)},
+               {"fetched_at", row.fetched_at ? Json(time_text({*row.fetched_at, 0})) : Json()},
+               {"modified_at", time_text(node.mtime)},
                {"revision", or_null(slice.revision)}});
   return info;
 }

@@ -1,7 +1,6 @@
 #include "tools/context_support.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include <fmt/format.h>
 
@@ -176,16 +175,6 @@ std::string next_call(std::string_view tool, const Json& arguments) {
 
 std::string next_call(std::string_view tool, const Ref& ref) {
   return next_call(tool, Json{{"drive", ref.drive}, {"path", ref.path}});
-}
-
-std::string utc_time(Timestamp at) {
-  using std::chrono::floor;
-  std::chrono::sys_seconds time{std::chrono::seconds(at.seconds)};
-  auto day = floor<std::chrono::days>(time);
-  std::chrono::year_month_day date(day);
-  std::chrono::hh_mm_ss clock(time - day);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", int(date.year()), unsigned(date.month()),
-                     unsigned(date.day()), clock.hours().count(), clock.minutes().count(), clock.seconds().count());
 }
 
 std::string given_text(const Json& arguments, std::string_view name, std::string_view fallback) {

@@ -51,8 +51,6 @@ ToolAnswer no_text_answer(const Ref& ref, std::string_view mime, std::uint64_t s
 std::string next_call(std::string_view tool, const Json& arguments);
 std::string next_call(std::string_view tool, const Ref& ref);
 
-std::string utc_time(Timestamp at);  // "2026-01-31T12:00:00Z"
-
 // An argument that may be left out.
 std::string given_text(const Json& arguments, std::string_view name, std::string_view fallback = {});
 std::size_t given_count(const Json& arguments, std::string_view name, std::size_t fallback);

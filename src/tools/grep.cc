@@ -6,6 +6,7 @@
 #include "agent/file_verbs.h"
 #include "base/base64.h"
 #include "base/path.h"
+#include "context/line_search.h"
 #include "context/pattern.h"
 #include "fs/path_ops.h"
 #include "text/glob.h"
@@ -18,7 +19,6 @@ namespace warren {
 namespace {
 
 constexpr std::size_t kShownLineBytes = 500;
-constexpr std::size_t kBinaryLookBytes = 8192;  // a NUL in the first bytes: not text, as for grep
 constexpr std::uint64_t kGrepFiles = 100'000;
 
 std::string shown_line(std::string_view line) {
@@ -52,8 +52,7 @@ class Grep {
       ++passed_over_;
       return WalkNext::kContinue;
     }
-    bool is_binary = std::string_view(*content).substr(0, kBinaryLookBytes).find('\0') != std::string_view::npos;
-    if (is_binary) return WalkNext::kContinue;
+    if (is_binary_content(*content)) return WalkNext::kContinue;
     return look_at_lines(entry.path, *content);
   }
 
@@ -75,23 +74,22 @@ class Grep {
  private:
   WalkNext look_at_lines(const std::string& path, std::string_view content) {
     Json found = Json::array();
-    std::size_t number = 0;
-    while (!content.empty()) {
-      ++number;
-      std::size_t end = content.find('\n');
-      std::string_view line = content.substr(0, end);
-      content.remove_prefix(end == content.npos ? content.size() : end + 1);
-      if (!pattern_.find(line)) continue;
+    LineSearch search(pattern_, Lines::kWithMatch, [&](const LineSearch::Line& line) {
       if (matches_.size() + found.size() == limit_) {
         is_cut_ = true;
-        if (matches_.empty()) keep(found, path);  // one file fills the page: its rest is not shown
-        return WalkNext::kStop;
+        return LineSearch::Next::kStop;
       }
       Json one = Json::object();
       set_path_text(one, "path", path);
-      one["line"] = number;
-      one["text"] = shown_line(line);
+      one["line"] = line.number;
+      one["text"] = shown_line(line.text);
       found.push_back(std::move(one));
+      return LineSearch::Next::kContinue;
+    });
+    search.take(content);
+    if (search.finish() == LineSearch::Next::kStop) {
+      if (matches_.empty()) keep(found, path);  // one file fills the page: its rest is not shown
+      return WalkNext::kStop;
     }
     keep(found, path);
     return WalkNext::kContinue;

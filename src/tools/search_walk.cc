@@ -2,18 +2,11 @@
 
 #include <algorithm>
 
+#include "base/below.h"
 #include "tools/file_tools.h"
 #include "vfs/namespace.h"
 
 namespace warren {
-namespace {
-
-bool is_above_or_at(std::string_view dir, std::string_view path) {
-  if (dir == "/") return true;
-  return path.starts_with(dir) && (path.size() == dir.size() || path[dir.size()] == '/');
-}
-
-}  // namespace
 
 bool comes_before(std::string_view path, std::string_view other) {
   // '/' ends a name, so it sorts before every byte.
@@ -32,7 +25,7 @@ Status walk_listed(NamespaceView& view, const std::string& start, const SearchWa
                  (entry.path == "/" ? 1 : 0) - base_depth;
     bool is_directory = entry.attributes.is_directory();
     bool is_done = !options.after.empty() && !comes_before(options.after, entry.path);
-    bool is_on_the_way = is_above_or_at(entry.path, options.after);
+    bool is_on_the_way = is_at_or_below(options.after, entry.path);
     if (!is_done && !(depth == 0 && is_directory)) next = WARREN_TRY(visit(entry));
     if (next != WalkNext::kContinue || !is_directory) return next;
     if (is_done && !is_on_the_way) return WalkNext::kSkip;

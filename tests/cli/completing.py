@@ -164,6 +164,63 @@ class Completing:
         self.assertEqual(self.completed("warren sessions delete my", shell), ["sessions", "delete", "my-fix"])
         self.assertEqual(self.completed("warren run --session my", shell), ["run", "--session", "my-fix"])
 
+    def test_paths_keys_and_checkpoints_of_an_agent_are_completed(self):
+        for line in ("fs one mkdir -p /notes/deep", "fs one write /notes/deep/plan.md x", "fs one write /notes/readme.md x",
+                     "fs one write /notes/.hidden x", "kv one set colour 1", "checkpoint one take before-it"):
+            self.world.warren(*line.split())
+        shell = self.shell()
+        for typed, words in [("warren fs one cat /notes/rea", ["fs", "one", "cat", "/notes/readme.md"]),
+                             ("warren fs one cat notes/rea", ["fs", "one", "cat", "notes/readme.md"]),
+                             ("warren fs one ls /no\tde", ["fs", "one", "ls", "/notes/deep/"]),
+                             ("warren fs one grep x /notes/.h", ["fs", "one", "grep", "x", "/notes/.hidden"]),
+                             ("warren fs one cp /notes/rea\t/notes/de", ["fs", "one", "cp", "/notes/readme.md", "/notes/deep/"]),
+                             ("warren log one /notes/rea", ["log", "one", "/notes/readme.md"]),
+                             ("warren kv one get co", ["kv", "one", "get", "colour"]),
+                             ("warren checkpoint one show bef", ["checkpoint", "one", "show", "before-it"]),
+                             ("warren fork one --at=bef", ["fork", "one", "--at=before-it"])]:
+            with self.subTest(typed=typed):
+                self.assertEqual(self.completed(typed, shell), words)
+
+    def test_relay_agents_and_channels_are_completed(self):
+        relay = self.world.root / "relay"
+        self.world.environment["WARREN_RELAY_ROOT"] = str(relay)
+        self.world.warren("relay", "up", "--daemon")
+        self.addCleanup(self.world.warren, "relay", "down")
+        self.world.warren("relay", "register", "Alice")
+        self.world.warren("relay", "subscribe", "Alice", "builds")
+        shell = self.shell()
+        self.assertEqual(self.completed("warren relay inbox Al", shell), ["relay", "inbox", "Alice"])
+        self.assertEqual(self.completed("warren relay send Al", shell), ["relay", "send", "Alice"])
+        self.assertEqual(self.completed("warren relay unsubscribe Alice bu", shell), ["relay", "unsubscribe", "Alice", "builds"])
+
+    def test_hostile_names_in_an_agent_are_neither_run_nor_offered(self):
+        for number, name in enumerate(HOSTILE):
+            self.world.warren("fs", "one", "write", "--", "/d/" + name, "x")
+            self.world.warren("kv", "one", "set", "--", name, "1")
+            if not name.isdigit():
+                subprocess.run([WARREN, "checkpoint", "one", "take", "--", name], cwd=self.world.base,
+                               env=self.world.environment, capture_output=True)
+        self.world.warren("fs", "one", "write", "/d/plain", "x")
+        shell = self.shell()
+        for typed in ("warren fs one cat /d/", "warren kv one get ", "warren checkpoint one show ", "warren fs one rm /d/o"):
+            with self.subTest(typed=typed):
+                shell.type(typed + "\t\t")
+                shell.type("\x15echo NE''XT\r")
+                seen = shell.expect("NEXT")
+                self.assertNotIn("EVIL", seen)
+                self.assertNotIn("touch", seen)
+                if not typed.endswith(("/", "/o")):  # as the name of a file in a path it is no option
+                    self.assertNotIn("force", seen)
+                self.assertEqual(self.world.ran(), [])
+        self.assertEqual(self.completed("warren fs one cat /d/pl", shell), ["fs", "one", "cat", "/d/plain"])
+        self.assertEqual(self.world.ran(), [])
+
+    def test_nothing_is_listed_of_an_agent_whose_reads_are_recorded(self):
+        self.world.environment["WARREN_AUDIT_KEY"] = "a" * 64
+        self.world.warren("fs", "one", "write", "/secret-plan", "x")
+        self.world.warren("audit", "one", "reads")
+        self.assertEqual(self.completed("warren fs one cat /secr"), ["fs", "one", "cat", "/secr"])
+
     def test_no_name_on_disk_is_run_or_offered_unless_it_is_an_id(self):
         for name in HOSTILE:
             if "/" not in name:

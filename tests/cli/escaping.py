@@ -53,11 +53,32 @@ class Escaping(unittest.TestCase):
             self.warren("tools", "one", "record", name, "--error", name, "--started", "1", "--completed", "2")
         for words in (["fs", "one", "ls"], ["fs", "one", "ls", "-l"], ["fs", "one", "tree"], ["fs", "one", "find"],
                       ["fs", "one", "find", "--null"], ["fs", "one", "du"], ["kv", "one", "list"], ["kv", "one", "get", HOSTILE[2]],
-                      ["timeline", "one"], ["tools", "one", "stats"], ["tools", "one", "show", "1"], ["fsck", "one"],
+                      ["fs", "one", "grep", "."], ["fs", "one", "grep", "-l", "first"], ["fs", "one", "grep", "-c", "first"],
+                      ["log", "one"], ["log", "one", "/"], ["timeline", "one"], ["tools", "one", "stats"], ["tools", "one", "show", "1"], ["fsck", "one"],
                       ["sql", "one", "SELECT name FROM fs_dentry"], ["sql", "one", "SELECT name FROM fs_dentry", "--csv"]):
             self.check(*words)
         for name in HOSTILE_BYTES:
             self.check("fs", "one", "stat", b"/" + name)
+
+    def test_help_is_as_wide_as_the_terminal(self):
+        for columns in (50, 100, 160):
+            seen = on_terminal([WARREN, "run", "--help"], columns=columns, cwd=self.dir, env=self.environment).decode()
+            text = [line for line in seen.split("\nexamples:")[0].split("\n") if not line.startswith("usage:")]
+            widest = max(map(len, text))
+            self.assertLessEqual(widest, columns)
+            self.assertGreater(widest, columns - 15)
+
+    def test_grep_has_headings_and_colours_on_a_terminal(self):
+        self.warren("init", "one")
+        self.warren("fs", "one", "write", "/a", "x needle needle y\nhay\nneedle\n")
+        self.warren("fs", "one", "write", "/b", "needle\n")
+        red, green, cyan, plain = "\x1b[31m", "\x1b[32m", "\x1b[36m", "\x1b[0m"
+        needle = f"{red}needle{plain}"
+        expected = (f"{cyan}/a{plain}\n{green}1{plain}:x {needle} {needle} y\n{green}3{plain}:{needle}\n"
+                    f"\n{cyan}/b{plain}\n{green}1{plain}:{needle}\n")
+        self.assertEqual(self.screen("fs", "one", "grep", "needle").decode(), expected)
+        self.environment["NO_COLOR"] = "1"
+        self.assertEqual(self.screen("fs", "one", "grep", "hay").decode(), "/a\n2:hay\n")
 
     def test_names_and_contents_in_changes(self):
         self.overlay()

@@ -1,8 +1,11 @@
 """Runs a program on a terminal of its own and returns what it wrote there."""
+import fcntl
 import os
 import pty
 import select
+import struct
 import subprocess
+import termios
 import unicodedata
 
 # What may not reach a terminal from a stranger: controls (C0, DEL, C1), format characters (bidirectional, zero-width,
@@ -16,9 +19,11 @@ HOSTILE = ["\x1b[2Jclear", "\x1b]0;title\x07", "\u009b31mc1", "gpj.\u202eexe", "
 HOSTILE_BYTES = [name.encode() for name in HOSTILE] + [b"latin\xe9\x9b31m"]
 
 
-def on_terminal(words, **options):
+def on_terminal(words, columns=None, **options):
     """Both outputs of the program, as bytes."""
     ours, theirs = pty.openpty()
+    if columns:
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, **options)
     os.close(theirs)
     seen = b""

@@ -20,7 +20,7 @@ Result<Exit> run_agents(Context& context, const Arguments& args) {
     if (args.has("json")) {
       list.push_back({{"id", id}, {"path", path}, {"bytes", bytes}, {"modified", file->st_mtim.tv_sec}});
     } else {
-      context.out.print("{:<24} {:>10}  {}\n", id, format_size(bytes), format_time(file->st_mtim.tv_sec));
+      context.out.print("{:<24} {:>10}  {}\n", id, context.out.size(bytes), context.out.time(file->st_mtim.tv_sec));
     }
   }
   if (args.has("json")) context.out.json(list);

@@ -17,12 +17,12 @@ namespace {
 constexpr std::chrono::milliseconds kFollowPause{200};
 constexpr std::chrono::milliseconds kAnchorPauseMin{1000};
 
-Result<AuditFilter> audit_filter(const Arguments& args) {
+Result<AuditFilter> audit_filter(const Arguments& args, Zone zone) {
   AuditFilter filter;
   for (auto [name, at] : {std::pair("since", &filter.since_us), std::pair("until", &filter.until_us)}) {
     std::optional<std::string> text = args.find(name);
     if (!text) continue;
-    std::int64_t seconds = WARREN_TRY(parse_time(*text));
+    std::int64_t seconds = WARREN_TRY(parse_time(*text, zone));
     *at = seconds * 1'000'000;
   }
   filter.ops = args.all("op");
@@ -32,14 +32,19 @@ Result<AuditFilter> audit_filter(const Arguments& args) {
   return filter;
 }
 
+// With milliseconds: many events are in the same second.
+std::string event_time(const Output& out, std::int64_t at_us) {
+  return fmt::format("{}.{:03}", out.time(at_us / 1'000'000), at_us / 1000 % 1000);
+}
+
 void print_row(Output& out, const AuditRow& row) {
   const AuditEvent& event = row.event;
   std::string outcome = event.ok ? "ok" : event.err.empty() ? "failed" : event.err;
   std::string path = event.path.empty() ? "-" : out.name(event.path);
   if (event.to) path += fmt::format(" -> {}", out.name(*event.to));
-  out.print("{} {:<10} {} {:>10}  {:<9} {}\n", format_audit_time(event.at_us).substr(0, 23) + "Z", out.name(event.op),
+  out.print("{} {:<10} {} {:>10}  {:<9} {}\n", event_time(out, event.at_us), out.name(event.op),
             out.paint(event.ok ? Ink::kPlain : Ink::kRed, fmt::format("{:<17}", out.name(outcome))),
-            event.size_bytes ? std::to_string(*event.size_bytes) : "-", out.name(event.door), path);
+            event.size_bytes ? out.size(*event.size_bytes) : "-", out.name(event.door), path);
 }
 
 Status print_trail_row(Context& context, const Arguments& args, const AuditRow& row) {
@@ -53,7 +58,7 @@ Status print_trail_row(Context& context, const Arguments& args, const AuditRow& 
 }
 
 Result<Exit> run_audit_show(Context& context, const Arguments& args) {
-  AuditFilter filter = WARREN_TRY(audit_filter(args));
+  AuditFilter filter = WARREN_TRY(audit_filter(args, context.out.zone()));
   auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
   std::optional<std::size_t> last;
   if (!args.has("all")) last = static_cast<std::size_t>(args.integer("limit"));
@@ -63,7 +68,7 @@ Result<Exit> run_audit_show(Context& context, const Arguments& args) {
 }
 
 Result<Exit> run_audit_tail(Context& context, const Arguments& args) {
-  AuditFilter filter = WARREN_TRY(audit_filter(args));
+  AuditFilter filter = WARREN_TRY(audit_filter(args, context.out.zone()));
   auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
   auto print = [&](const AuditRow& row) { return print_trail_row(context, args, row); };
   std::int64_t seen = WARREN_TRY(read_trail(*agent, filter, static_cast<std::size_t>(args.integer("lines")), print));
@@ -76,7 +81,7 @@ Result<Exit> run_audit_tail(Context& context, const Arguments& args) {
 }
 
 Result<Exit> run_audit_export(Context& context, const Arguments& args) {
-  AuditFilter filter = WARREN_TRY(audit_filter(args));
+  AuditFilter filter = WARREN_TRY(audit_filter(args, context.out.zone()));
   auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
   WARREN_TRY(read_trail(*agent, filter, std::nullopt, [&](const AuditRow& row) -> Status {
     context.out.raw(audit_line(row));
@@ -197,7 +202,7 @@ std::vector<Option> filter_options(std::vector<Option> more) {
       {.name = "since", .value = "TIME", .help = "only events from this time on", .kind = ValueKind::kTime},
       {.name = "until", .value = "TIME", .help = "only events before this time", .kind = ValueKind::kTime},
       {.name = "op", .value = "OP", .help = "only this operation: read, write, delete, …; repeatable", .is_list = true},
-      {.name = "path", .value = "PATH", .help = "only this path and what is below it"},
+      {.name = "path", .value = "PATH", .help = "only this path and what is below it", .suggest = Suggest::kPaths},
       {.name = "outcome", .value = "OUTCOME", .help = "only what succeeded or failed", .choices = {"ok", "failed"}},
       {.name = "door", .value = "DOOR", .help = "only what was done through this door: vfs, run, mount, …"}};
   for (Option& one : more) all.push_back(std::move(one));

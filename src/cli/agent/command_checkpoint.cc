@@ -1,4 +1,4 @@
-// checkpoint, log, fork: an agent's earlier states.
+// checkpoint, fork: an agent's earlier states.
 #include <fmt/format.h>
 
 #include "agent/audit_trail.h"
@@ -8,6 +8,7 @@
 #include "changes/filter.h"
 #include "changes/past_diff.h"
 #include "cli/agent/checkpoint_mounts.h"
+#include "cli/agent/checkpoint_output.h"
 #include "cli/agent/checkpoint_remote.h"
 #include "cli/changes/changes_output.h"
 #include "cli/commands.h"
@@ -15,23 +16,9 @@
 #include "cli/show/attributes_json.h"
 #include "cli/show/text.h"
 #include "cli/syntax/values.h"
-#include "fs/path_ops.h"
 
 namespace warren::cli {
 namespace {
-
-Json checkpoint_json(const Checkpoint& checkpoint) {
-  Json json;
-  json["id"] = checkpoint.id;
-  set_bytes(json, "name", checkpoint.name);
-  json["taken_at_ms"] = checkpoint.at_us / 1000;
-  set_bytes(json, "cause", checkpoint.cause);
-  return json;
-}
-
-std::string checkpoint_label(const Output& out, const Checkpoint& checkpoint) {
-  return fmt::format("{} ({})", checkpoint.id, out.name(checkpoint.name));
-}
 
 Result<Exit> run_checkpoint_take(Context& context, const Arguments& args) {
   WARREN_TRY(check_checkpoint_name(args.get("NAME")));
@@ -52,9 +39,9 @@ Result<Exit> run_checkpoint_list(Context& context, const Arguments& args) {
     context.out.json(list);
     return Exit::kOk;
   }
-  if (!all.empty()) context.out.print("{:>5}  {:<19}  {:<24}  {}\n", "ID", "TAKEN (UTC)", "NAME", "CAUSE");
+  if (!all.empty()) context.out.print("{:>5}  {:<19}  {:<24}  {}\n", "ID", "TAKEN", "NAME", "CAUSE");
   for (const Checkpoint& one : all) {
-    context.out.print("{:>5}  {:<19}  {}  {}\n", one.id, format_time(one.at_us / 1'000'000),
+    context.out.print("{:>5}  {:<19}  {}  {}\n", one.id, context.out.time(one.at_us / 1'000'000),
                       pad_right(context.out.name(one.name), 24), context.out.name(one.cause));
   }
   return Exit::kOk;
@@ -75,13 +62,13 @@ Result<Exit> run_checkpoint_show(Context& context, const Arguments& args) {
     context.out.json(json);
     return Exit::kOk;
   }
-  context.out.print("id      {}\nname    {}\ntaken   {} UTC\ncause   {}\n", one.id, context.out.name(one.name),
-                    format_time(one.at_us / 1'000'000), context.out.name(one.cause));
+  context.out.print("id      {}\nname    {}\ntaken   {}\ncause   {}\n", one.id, context.out.name(one.name),
+                    context.out.time(one.at_us / 1'000'000), context.out.name(one.cause));
   context.out.print("stored  {} nodes, {} names, {} keys, {}\n", size.nodes, size.names, size.keys,
-                    format_size(size.bytes));
+                    context.out.size(size.bytes));
   for (const std::string& path : covered) context.out.print("covers  {}\n", context.out.name(path));
   if (size.mounted > 0) {
-    context.out.print("mounts  {} values, {}\n", size.mounted, format_size(size.mounted_bytes));
+    context.out.print("mounts  {} values, {}\n", size.mounted, context.out.size(size.mounted_bytes));
   }
   return Exit::kOk;
 }
@@ -239,68 +226,6 @@ Result<Exit> run_checkpoint_prune(Context& context, const Arguments& args) {
   return Exit::kOk;
 }
 
-// One line for each checkpoint in which the path is not what it was in the one before, newest first.
-struct PathState {
-  std::optional<Attributes> node;
-  bool operator==(const PathState&) const = default;
-};
-
-Result<PathState> state_of(FileSystem& fs, const std::string& path) {
-  Result<Attributes> found = lstat(fs, path);
-  if (found.ok()) return PathState{*found};
-  Code code = found.error().code();
-  if (code == Code::kNotFound || code == Code::kNotDirectory) return PathState{};
-  return std::move(found).take_error();
-}
-
-std::string_view event_of(const PathState& before, const PathState& after) {
-  return !before.node ? "appeared" : !after.node ? "deleted" : "changed";
-}
-
-struct LogLine {
-  std::optional<Checkpoint> checkpoint;  // nullopt: now
-  std::string_view event;
-  std::optional<Attributes> node;
-};
-
-Result<Exit> run_log(Context& context, const Arguments& args) {
-  std::string path = WARREN_TRY(normalise_path(args.get("PATH")));
-  auto agent = WARREN_TRY(open_agent(context, args, Use::kRead));
-  std::vector<Checkpoint> all = WARREN_TRY(list_checkpoints(*agent));
-  std::vector<LogLine> lines;
-  PathState last;
-  for (const Checkpoint& one : all) {
-    auto past = WARREN_TRY(open_checkpoint(*agent, one.id, context.clock));
-    PathState state = WARREN_TRY(state_of(past->fs(), path));
-    if (!(state == last)) lines.push_back({one, event_of(last, state), state.node});
-    last = std::move(state);
-  }
-  PathState now = WARREN_TRY(state_of(agent->fs(), path));
-  if (!(now == last)) lines.push_back({std::nullopt, event_of(last, now), now.node});
-  if (lines.empty()) {
-    return Error(Code::kNotFound, fmt::format("there is no {}, neither now nor in a checkpoint", quote(path)));
-  }
-  Json list = Json::array();
-  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
-    if (args.has("json")) {
-      Json json{{"event", line->event}};
-      json["checkpoint"] = line->checkpoint ? checkpoint_json(*line->checkpoint) : Json(nullptr);
-      if (line->node) json["node"] = attributes_json("path", path, *line->node);
-      list.push_back(std::move(json));
-      continue;
-    }
-    std::string where = line->checkpoint ? checkpoint_label(context.out, *line->checkpoint) : "now";
-    std::string what;
-    if (line->node) {
-      what = fmt::format("  {} bytes, modified {}", line->node->size, format_time(line->node->mtime.seconds));
-    }
-    std::string event = line->node ? fmt::format("{:<8}", line->event) : std::string(line->event);
-    context.out.line(fmt::format("{}  {}{}", pad_right(where, 32), event, what));
-  }
-  if (args.has("json")) context.out.json(list);
-  return Exit::kOk;
-}
-
 Result<Exit> run_fork(Context& context, const Arguments& args) {
   CreatedAgent fork = WARREN_TRY(
       fork_agent({.id_or_path = args.get("ID"), .id = args.get("NEW"), .checkpoint = args.find("at")}, context.clock)
@@ -320,7 +245,10 @@ Result<Exit> run_fork(Context& context, const Arguments& args) {
 }
 
 Positional which_argument(Times times = Times::kOnce) {
-  return {.name = "WHICH", .help = "a checkpoint: its id, or its name (the newest of that name)", .times = times};
+  return {.name = "WHICH",
+          .help = "a checkpoint: its id, or its name (the newest of that name)",
+          .times = times,
+          .suggest = Suggest::kCheckpoints};
 }
 
 Command make_checkpoint_diff() {
@@ -330,8 +258,11 @@ Command make_checkpoint_diff() {
       .details =
           "Prints one line for each change, as `warren diff` does; k is a key, m is in working memory or in what is "
           "mounted. Times alone do not count.",
-      .positionals = {{.name = "A", .help = "a checkpoint: its id or name"},
-                      {.name = "B", .help = "a second one; default: now", .times = Times::kOptional}},
+      .positionals = {{.name = "A", .help = "a checkpoint: its id or name", .suggest = Suggest::kCheckpoints},
+                      {.name = "B",
+                       .help = "a second one; default: now",
+                       .times = Times::kOptional,
+                       .suggest = Suggest::kCheckpoints}},
       .options =
           with_checkpoint_mounts({{.name = "patch", .letter = 'p', .help = "print a patch for git apply and patch -p1"},
                                   {.name = "name-only", .help = "print only the paths"},
@@ -353,7 +284,10 @@ Command make_checkpoint_restore() {
           "restored, with everything below them; what "
           "did not exist then is removed.",
       .positionals = {which_argument(),
-                      {.name = "PATH", .help = "only these paths, also deleted ones", .times = Times::kAny}},
+                      {.name = "PATH",
+                       .help = "only these paths, also deleted ones",
+                       .times = Times::kAny,
+                       .suggest = Suggest::kPaths}},
       .options = with_checkpoint_mounts({json_option()}),
       .subcommands = {},
       .handler = run_checkpoint_restore};
@@ -421,20 +355,13 @@ Command make_fork() {
           .summary = "Make an independent copy of an agent",
           .details = "The copy has the agent's checkpoints, too. Works while the agent is in use.",
           .positionals = {id_argument(), {.name = "NEW", .help = "the id of the copy, in ./.agentfs"}},
-          .options = {{.name = "at", .value = "WHICH", .help = "as it was at this checkpoint: an id or a name"},
+          .options = {{.name = "at",
+                       .value = "WHICH",
+                       .help = "as it was at this checkpoint: an id or a name",
+                       .suggest = Suggest::kCheckpoints},
                       json_option()},
           .subcommands = {},
           .handler = run_fork};
-}
-
-Command make_log() {
-  return {.name = "log",
-          .summary = "Show in which checkpoints a path changed",
-          .details = "Newest first. `warren fs ID cat PATH@CHECKPOINT` prints a file as it was.",
-          .positionals = {id_argument(), {.name = "PATH", .help = "a path inside the agent; it may be deleted"}},
-          .options = {json_option()},
-          .subcommands = {},
-          .handler = run_log};
 }
 
 }  // namespace warren::cli

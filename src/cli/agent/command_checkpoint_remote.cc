@@ -53,7 +53,7 @@ Result<Exit> run_checkpoint_push(Context& context, const Arguments& args) {
     return Exit::kOk;
   }
   context.out.print("pushed state {}: {} of {} sent, {} checkpoint{}\n", report.state.name,
-                    format_size(report.bytes_sent), format_size(report.state.size_bytes),
+                    context.out.size(report.bytes_sent), context.out.size(report.state.size_bytes),
                     report.state.checkpoints.size(), report.state.checkpoints.size() == 1 ? "" : "s");
   return Exit::kOk;
 }
@@ -102,7 +102,7 @@ Result<Exit> run_checkpoint_remote(Context& context, const Arguments& args) {
     for (const PushedCheckpoint& one : state.checkpoints) {
       checkpoints += fmt::format("{}{} ({})", checkpoints.empty() ? "" : ", ", one.id, context.out.name(one.name));
     }
-    context.out.line(fmt::format("{:<24}  {:>10}  {}", state.name, format_size(state.size_bytes), checkpoints));
+    context.out.line(fmt::format("{:<24}  {:>10}  {}", state.name, context.out.size(state.size_bytes), checkpoints));
   }
   if (args.has("json")) context.out.json(list);
   else if (names.empty()) context.err.line("warren: nothing was pushed there as this agent");

@@ -12,7 +12,8 @@ Command make_fs() {
              .options = {},
              .subcommands = {},
              .handler = nullptr};
-  for (std::vector<Command> group : {make_fs_readers(), make_fs_writers(), make_fs_transfers()}) {
+  for (std::vector<Command> group : {make_fs_readers(), std::vector<Command>{make_fs_grep(), make_fs_edit()},
+                                     make_fs_writers(), make_fs_transfers()}) {
     std::move(group.begin(), group.end(), std::back_inserter(fs.subcommands));
   }
   return fs;

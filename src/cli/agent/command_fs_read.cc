@@ -56,9 +56,9 @@ struct Lister {
     std::string name = out.paint(ink_of(node), out.name(entry.name));
     if (is_long) {
       if (node.is_symlink()) name += " -> " + out.name(target);
-      if (expires) name += fmt::format(" (expires {})", format_time(*expires / 1000));
+      if (expires) name += fmt::format(" (expires {})", out.time(*expires / 1000));
       out.print("{} {:>3} {:>5} {:>5} {:>12} {} {}\n", format_mode(node.mode), node.nlink, node.owner.uid,
-                node.owner.gid, node.size, format_time(node.mtime.seconds), name);
+                node.owner.gid, out.size(node.size), out.time(node.mtime.seconds), name);
     } else {
       out.line(name);
     }
@@ -221,9 +221,9 @@ Result<Exit> run_stat(Context& context, const Arguments& args) {
     out.print("    mode: {:04o} ({})\n", node.mode & 07777U, format_mode(node.mode));
     out.print("   inode: {}\n   links: {}\n   owner: {}:{}\n", node.inode.value, node.nlink, node.owner.uid,
               node.owner.gid);
-    out.print("accessed: {}\nmodified: {}\n changed: {}\n", format_time_full(node.atime), format_time_full(node.mtime),
-              format_time_full(node.ctime));
-    if (expires) out.print(" expires: {}\n", format_time_full(timestamp_of(*expires)));
+    out.print("accessed: {}\nmodified: {}\n changed: {}\n", out.time_full(node.atime), out.time_full(node.mtime),
+              out.time_full(node.ctime));
+    if (expires) out.print(" expires: {}\n", out.time_full(timestamp_of(*expires)));
   }
   if (args.has("json")) out.json(list);
   return end_reading(*agent);
@@ -254,14 +254,14 @@ std::uint32_t type_of_letter(std::string_view letter) {
   }
 }
 
-Result<FindOptions> find_options(const Arguments& args) {
+Result<FindOptions> find_options(const Arguments& args, Zone zone) {
   FindOptions options;
   options.name = args.find("name");
   if (auto letter = args.find("type")) options.type = type_of_letter(*letter);
   options.size_min = args.find_size("min-size");
   options.size_max = args.find_size("max-size");
   if (auto time = args.find("newer")) {
-    std::int64_t seconds = WARREN_TRY(parse_time(*time));
+    std::int64_t seconds = WARREN_TRY(parse_time(*time, zone));
     options.newer = Timestamp{seconds, 0};
   }
   if (args.has("depth"))
@@ -271,7 +271,7 @@ Result<FindOptions> find_options(const Arguments& args) {
 
 Result<Exit> run_find(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_agent(context, args, Use::kRead));
-  FindOptions options = WARREN_TRY(find_options(args));
+  FindOptions options = WARREN_TRY(find_options(args, context.out.zone()));
   Json list = Json::array();
   WARREN_TRY(find(agent->fs(), args.get("PATH"), options, [&](const WalkEntry& entry) -> Status {
     if (args.has("json")) {
@@ -279,7 +279,7 @@ Result<Exit> run_find(Context& context, const Arguments& args) {
     } else if (args.has("null")) {
       context.out.write(context.out.name(entry.path) + '\0');
     } else {
-      context.out.line(context.out.name(entry.path));
+      context.out.line(context.out.paint(ink_of(entry.attributes), context.out.name(entry.path)));
     }
     return context.out.status();
   }));
@@ -302,7 +302,7 @@ Result<Exit> run_du(Context& context, const Arguments& args) {
       item["directories"] = usage.directories;
       list.push_back(std::move(item));
     } else {
-      std::string size = args.has("human") ? format_size(usage.bytes) : std::to_string(usage.bytes);
+      std::string size = context.out.size(usage.bytes);
       context.out.print("{:>12}  {}\n", size, context.out.name(path));
     }
     return context.out.status();
@@ -312,7 +312,7 @@ Result<Exit> run_du(Context& context, const Arguments& args) {
 }
 
 Positional path_or_root(std::string_view help) {
-  return {.name = "PATH", .help = help, .times = Times::kOptional, .fallback = "/"};
+  return {.name = "PATH", .help = help, .times = Times::kOptional, .suggest = Suggest::kPaths, .fallback = "/"};
 }
 
 Option depth_option() {
@@ -350,8 +350,12 @@ std::vector<Option> find_table() {
 }  // namespace
 
 std::vector<Command> make_fs_readers() {
-  Positional one{.name = "PATH", .help = "a path in the agent"};
-  Positional many{.name = "PATH", .help = "paths in the agent", .times = Times::kOnceOrMore};
+  Command find =
+      reader("find", "Find paths below a directory", {path_or_root("where to start")}, find_table(), run_find);
+  find.takes_one_dash = true;
+  Positional one{.name = "PATH", .help = "a path in the agent", .suggest = Suggest::kPaths};
+  Positional many{
+      .name = "PATH", .help = "paths in the agent", .times = Times::kOnceOrMore, .suggest = Suggest::kPaths};
   return {
       reader("ls", "List a directory", {path_or_root("what to list")},
              {{.name = "long", .letter = 'l', .help = "also show mode, links, owner, group, size and time"},
@@ -365,10 +369,10 @@ std::vector<Command> make_fs_readers() {
       reader("stat", "Show everything about a path", {many},
              {{.name = "follow", .letter = 'L', .help = "follow symbolic links"}, json_option()}, run_stat),
       reader("readlink", "Print the target of a symbolic link", {one}, {json_option()}, run_readlink),
-      reader("find", "Find paths below a directory", {path_or_root("where to start")}, find_table(), run_find),
+      find,
       reader("du", "Add up sizes below a directory", {path_or_root("where to start")},
              {{.name = "summary", .letter = 's', .help = "print only the total"},
-              {.name = "human", .letter = 'H', .help = "print sizes like 1.5 MiB"},
+              {.name = "human", .letter = 'H', .help = "print sizes like 1.5 MiB; this is the default"},
               json_option()},
              run_du),
   };

@@ -24,7 +24,7 @@ void print_report(Context& context, const Arguments& args, std::string_view verb
                       {"skipped", report.skipped.size()}});
   } else if (args.has("verbose")) {
     context.out.print("{}: {} files, {} directories, {} links, {}\n", verb, report.files, report.directories,
-                      report.symlinks, format_size(report.bytes));
+                      report.symlinks, context.out.size(report.bytes));
   }
 }
 
@@ -73,22 +73,25 @@ std::vector<Command> make_fs_transfers() {
   return {
       {.name = "put",
        .summary = "Copy a file or directory from the host into the agent",
-       .details = "Keeps modes, times and symbolic links. When PATH is a directory, the copy goes into it.\n"
+       .details = "Keeps modes, times and symbolic links. When PATH is a directory, the copy goes into it. "
                   "Links on the host are not followed. Devices, sockets and pipes are skipped.",
-       .positionals =
-           {{.name = "HOST",
-             .help = "the file or directory to copy; `-`: standard input",
-             .suggest = Suggest::kHostFiles},
-            {.name = "PATH", .help = "the destination in the agent", .times = Times::kOptional, .fallback = "/"}},
+       .positionals = {{.name = "HOST",
+                        .help = "the file or directory to copy; `-`: standard input",
+                        .suggest = Suggest::kHostFiles},
+                       {.name = "PATH",
+                        .help = "the destination in the agent",
+                        .times = Times::kOptional,
+                        .suggest = Suggest::kPaths,
+                        .fallback = "/"}},
        .options = {verbose, json_option()},
        .subcommands = {},
        .handler = run_put},
       {.name = "get",
        .summary = "Copy a file or directory from the agent to the host",
-       .details = "Keeps modes, times and symbolic links. When HOST is a directory, the copy goes into it.\n"
-                  "Nothing is written outside HOST, whatever the agent contains: existing links there are not\n"
+       .details = "Keeps modes, times and symbolic links. When HOST is a directory, the copy goes into it. "
+                  "Nothing is written outside HOST, whatever the agent contains: existing links there are not "
                   "followed, and set-user-id and set-group-id bits are dropped.",
-       .positionals = {{.name = "PATH", .help = "the file or directory to copy"},
+       .positionals = {{.name = "PATH", .help = "the file or directory to copy", .suggest = Suggest::kPaths},
                        {.name = "HOST",
                         .help = "the destination; `-`: standard output",
                         .times = Times::kOptional,

@@ -101,7 +101,7 @@ Result<Exit> run_touch(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_agent(context, args, Use::kWrite));
   TouchOptions options{.time = SetTime::now(), .create = args.has("no-create") ? Create::kNo : Create::kIfMissing};
   if (auto time = args.find("time")) {
-    std::int64_t seconds = WARREN_TRY(parse_time(*time));
+    std::int64_t seconds = WARREN_TRY(parse_time(*time, context.out.zone()));
     options.time = SetTime::to({seconds, 0});
   }
   for (const std::string& path : args.all("PATH")) WARREN_TRY(touch(agent->fs(), path, options));
@@ -122,11 +122,13 @@ Command writer(std::string_view name, std::string_view summary, std::vector<Posi
 }  // namespace
 
 std::vector<Command> make_fs_writers() {
-  Positional one{.name = "PATH", .help = "a path in the agent"};
-  Positional many{.name = "PATH", .help = "paths in the agent", .times = Times::kOnceOrMore};
+  Positional one{.name = "PATH", .help = "a path in the agent", .suggest = Suggest::kPaths};
+  Positional many{
+      .name = "PATH", .help = "paths in the agent", .times = Times::kOnceOrMore, .suggest = Suggest::kPaths};
   Positional content{.name = "CONTENT", .help = "the text; `-` or omitted: standard input", .times = Times::kOptional};
-  Positional from{.name = "FROM", .help = "a path in the agent"};
-  Positional to{.name = "TO", .help = "the new path, or an existing directory to put it in"};
+  Positional from{.name = "FROM", .help = "a path in the agent", .suggest = Suggest::kPaths};
+  Positional to{
+      .name = "TO", .help = "the new path, or an existing directory to put it in", .suggest = Suggest::kPaths};
   Option recursive{.name = "recursive", .letter = 'r', .help = "include directories and everything below them"};
   return {
       writer("write", "Write a file, creating missing directories", {one, content}, {ttl_option()}, run_write),
@@ -143,12 +145,13 @@ std::vector<Command> make_fs_writers() {
               {.name = "mode", .letter = 'm', .value = "MODE", .help = "permission bits", .fallback = "755"}},
              run_mkdir),
       writer("rmdir", "Remove empty directories", {many}, {}, run_rmdir),
-      writer("ln", "Create a link",
-             {{.name = "TARGET", .help = "what the link points to"},
-              {.name = "PATH", .help = "the new link, or an existing directory to put it in"}},
-             {{.name = "symbolic", .letter = 's', .help = "create a symbolic link"},
-              {.name = "force", .letter = 'f', .help = "replace PATH if it exists"}},
-             run_ln),
+      writer(
+          "ln", "Create a link",
+          {{.name = "TARGET", .help = "what the link points to", .suggest = Suggest::kPaths},
+           {.name = "PATH", .help = "the new link, or an existing directory to put it in", .suggest = Suggest::kPaths}},
+          {{.name = "symbolic", .letter = 's', .help = "create a symbolic link"},
+           {.name = "force", .letter = 'f', .help = "replace PATH if it exists"}},
+          run_ln),
       writer("chmod", "Change permission bits", {{.name = "MODE", .help = "as in 644, u+x or go-w"}, many},
              {{.name = "recursive", .letter = 'R', .help = "change everything below too"}}, run_chmod),
       writer("touch", "Set a file's times, creating it if it is missing", {many},

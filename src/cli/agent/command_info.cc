@@ -47,19 +47,20 @@ Result<Exit> run_info(Context& context, const Arguments& args) {
   }
   auto limit = [](const auto& value, auto format) { return value ? format(*value) : std::string("none"); };
   out.print("       path: {}\n", out.name(info.path));
-  out.print("     schema: {} (chunks of {}, pages of {})\n", info.schema_version, format_size(info.chunk_bytes),
-            format_size(info.page_bytes));
+  out.print("     schema: {} (chunks of {}, pages of {})\n", info.schema_version, out.size(info.chunk_bytes),
+            out.size(info.page_bytes));
   if (info.is_encrypted) out.print(" encryption: AEGIS-256\n");
-  out.print("  file size: {} ({} of it free, {} in the write-ahead log)\n", format_size(info.file_bytes),
-            format_size(info.free_bytes), format_size(info.wal_bytes));
+  out.print("  file size: {} ({} of it free, {} in the write-ahead log)\n", out.size(info.file_bytes),
+            out.size(info.free_bytes), out.size(info.wal_bytes));
   out.print("       tree: {} files, {} directories, {} links, {} other\n", info.files, info.directories, info.symlinks,
             info.other);
-  out.print("    content: {} in {} chunks, {} stored, {:.1f}% fragmented\n", format_size(info.content_bytes),
-            info.chunks, format_size(info.stored_bytes), info.fragmentation * 100);
+  out.print("    content: {} in {} chunks, {} stored, {:.1f}% fragmented\n", out.size(info.content_bytes), info.chunks,
+            out.size(info.stored_bytes), info.fragmentation * 100);
   out.print("       keys: {}\n", info.keys);
   out.print(" tool calls: {} ({} pending)\n", info.tool_calls, info.pending_calls);
   out.print("    journal: {} rows\n", info.journal_rows);
-  out.print("      quota: {} bytes, {} inodes\n", limit(info.quota_bytes, format_size),
+  out.print("      quota: {}, {} inodes\n",
+            limit(info.quota_bytes, [&](std::uint64_t bytes) { return out.size(bytes); }),
             limit(info.quota_inodes, [](std::uint64_t count) { return std::to_string(count); }));
   return Exit::kOk;
 }

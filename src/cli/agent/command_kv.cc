@@ -83,9 +83,9 @@ Json entry_json(const KvEntry& entry) {
   return json;
 }
 
-std::string expiry_text(const KvEntry& entry) {
+std::string expiry_text(const Output& out, const KvEntry& entry) {
   if (!entry.expires_at_ms) return {};
-  return fmt::format("\texpires {}", format_time(*entry.expires_at_ms / 1000));
+  return fmt::format("\texpires {}", out.time(*entry.expires_at_ms / 1000));
 }
 
 Result<Exit> run_list(Context& context, const Arguments& args) {
@@ -101,7 +101,8 @@ Result<Exit> run_list(Context& context, const Arguments& args) {
     if (args.has("json")) list.push_back(entry_json(entry));
     else if (args.has("keys")) context.out.line(context.out.name(entry.key));
     else
-      context.out.print("{}\t{}{}\n", context.out.name(entry.key), context.out.name(entry.value), expiry_text(entry));
+      context.out.print("{}\t{}{}\n", context.out.name(entry.key), context.out.name(entry.value),
+                        expiry_text(context.out, entry));
   }
   if (args.has("json")) context.out.json(list);
   return Exit::kOk;
@@ -110,8 +111,8 @@ Result<Exit> run_list(Context& context, const Arguments& args) {
 }  // namespace
 
 Command make_kv() {
-  Positional key{.name = "KEY", .help = "the key"};
-  Positional keys{.name = "KEY", .help = "the keys", .times = Times::kOnceOrMore};
+  Positional key{.name = "KEY", .help = "the key", .suggest = Suggest::kKeys};
+  Positional keys{.name = "KEY", .help = "the keys", .times = Times::kOnceOrMore, .suggest = Suggest::kKeys};
   Command get{
       .name = "get",
       .summary = "Print a value",

@@ -25,7 +25,8 @@ Result<Exit> run_quota(Context& context, const Arguments& args) {
     return Exit::kOk;
   }
   context.out.print("{:<8} {:>16} {:>16}\n", "", "USED", "LIMIT");
-  context.out.print("{:<8} {:>16} {:>16}\n", "bytes", report.used.bytes, limit_text(report.quota.bytes));
+  context.out.print("{:<8} {:>16} {:>16}\n", "bytes", context.out.size(report.used.bytes),
+                    report.quota.bytes ? context.out.size(*report.quota.bytes) : "none");
   context.out.print("{:<8} {:>16} {:>16}\n", "inodes", report.used.inodes, limit_text(report.quota.inodes));
   return Exit::kOk;
 }

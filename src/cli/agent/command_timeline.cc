@@ -23,7 +23,7 @@ namespace {
 
 Result<Exit> run_timeline(Context& context, const Arguments& args) {
   CallFilter filter = call_filter(args);
-  if (auto since = args.find("since")) filter.since = WARREN_TRY(parse_time(*since));
+  if (auto since = args.find("since")) filter.since = WARREN_TRY(parse_time(*since, context.out.zone()));
   auto agent = WARREN_TRY(open_state(context, args, Use::kRead, "tools"));
   std::vector<ToolCall> calls = WARREN_TRY(agent->tools().list(filter));
   if (args.has("json") || args.get("format") == "json") {

@@ -31,8 +31,8 @@ Result<Exit> run_record(Context& context, const Arguments& args) {
   }
   std::int64_t now = context.clock.now().seconds;
   CallRecord call{.name = args.get("NAME"), .started_at = now, .completed_at = now};
-  if (auto text = args.find("started")) call.started_at = WARREN_TRY(parse_time(*text));
-  if (auto text = args.find("completed")) call.completed_at = WARREN_TRY(parse_time(*text));
+  if (auto text = args.find("started")) call.started_at = WARREN_TRY(parse_time(*text, context.out.zone()));
+  if (auto text = args.find("completed")) call.completed_at = WARREN_TRY(parse_time(*text, context.out.zone()));
   call.parameters = args.find("params");
   call.result = args.find("result");
   call.error = args.find("error");
@@ -70,8 +70,8 @@ Result<Exit> run_tools_get(Context& context, const Arguments& args) {
   }
   Output& out = context.out;
   out.print("      id: {}\n    tool: {}\n  status: {}\n", call.id, out.name(call.name), name_of(call.status));
-  out.print(" started: {}\n", format_time(call.started_at));
-  if (call.completed_at) out.print("finished: {}\n", format_time(*call.completed_at));
+  out.print(" started: {}\n", out.time(call.started_at));
+  if (call.completed_at) out.print("finished: {}\n", out.time(*call.completed_at));
   if (call.duration_ns) out.print("    took: {:.3f} ms\n", static_cast<double>(*call.duration_ns) / 1e6);
   else if (call.duration_ms) out.print("    took: {} ms\n", *call.duration_ms);
   if (call.parameters) out.print("  params: {}\n", out.name(*call.parameters));

@@ -41,9 +41,8 @@ void print_kept(Context& context, const Arguments& args, const std::vector<KeptA
   if (all.empty()) return out.line("nothing to undo");
   std::vector<std::vector<std::string>> rows{{"NAME", "AT", "KIND", "AGENT", "SIZE", "KEPT UNTIL", "BASE"}};
   for (const KeptApply& kept : all) {
-    rows.push_back({kept.name(), format_time(kept.started_at()), std::string(kind_word(kept)),
-                    out.name(kept.record.label), format_size(kept.bytes), format_time(kept.ends_at()),
-                    out.name(kept.record.base)});
+    rows.push_back({kept.name(), out.time(kept.started_at()), std::string(kind_word(kept)), out.name(kept.record.label),
+                    out.size(kept.bytes), out.time(kept.ends_at()), out.name(kept.record.base)});
   }
   std::vector<std::size_t> widths(rows[0].size(), 0);
   for (const auto& row : rows) {
@@ -188,7 +187,7 @@ Result<Exit> undo_kept(Context& context, const Arguments& args, const KeptApply&
     return Exit::kFailed;
   }
   context.out.print("undone in {}: the {} of {}\n", context.out.name(kept.record.base), kind_word(kept),
-                    format_time(kept.started_at()));
+                    context.out.time(kept.started_at()));
   return Exit::kOk;
 }
 

@@ -39,7 +39,7 @@ std::string metadata_note(const TreeChange& change) {
 std::string folded_line(const Output& out, const OverviewLine& line) {
   std::string what = line.letter == 'M' ? "change" : "file";
   return fmt::format("{} d {}/ ({} {}{}, {}{})", out.paint(ink_of(line.letter), std::string(1, line.letter)),
-                     out.name(line.folded), line.changes, what, line.changes == 1 ? "" : "s", format_size(line.bytes),
+                     out.name(line.folded), line.changes, what, line.changes == 1 ? "" : "s", out.size(line.bytes),
                      line.is_ignored ? "; git ignores it" : "");
 }
 

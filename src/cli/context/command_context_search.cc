@@ -50,15 +50,15 @@ void show_hit(Context& context, const SearchHit& hit) {
   }
 }
 
-Result<SearchQuery> query_of(const Arguments& args) {
+Result<SearchQuery> query_of(const Arguments& args, Zone zone) {
   SearchQuery query;
   query.text = args.find("TEXT").value_or("");
   query.pattern = args.find("pattern").value_or("");
   query.below = args.get("in");
   if (args.has("glob")) query.globs = args.all("glob");
   query.mime = args.find("mime").value_or("");
-  if (auto since = args.find("since")) query.since = WARREN_TRY(parse_time(*since));
-  if (auto until = args.find("until")) query.until = WARREN_TRY(parse_time(*until));
+  if (auto since = args.find("since")) query.since = WARREN_TRY(parse_time(*since, zone));
+  if (auto until = args.find("until")) query.until = WARREN_TRY(parse_time(*until, zone));
   query.limit = static_cast<std::size_t>(args.integer("limit"));
   query.per_file_max = static_cast<std::size_t>(args.integer("per-file"));
   return query;
@@ -66,7 +66,7 @@ Result<SearchQuery> query_of(const Arguments& args) {
 
 Result<Exit> run_context_search(Context& context, const Arguments& args) {
   if (!args.has("TEXT") && !args.has("pattern")) return refuse(context, "give TEXT, or --pattern RE");
-  SearchQuery query = WARREN_TRY(query_of(args));
+  SearchQuery query = WARREN_TRY(query_of(args, context.out.zone()));
   OpenIndex open = WARREN_TRY(open_index(context, args));
   SearchAnswer answer;
   {
@@ -87,7 +87,7 @@ Result<Exit> run_context_search(Context& context, const Arguments& args) {
 
 void show_status(Context& context, const IndexStatus& status) {
   Output& out = context.out;
-  out.print("index      {} ({})\n", out.name(status.file), format_size(status.bytes));
+  out.print("index      {} ({})\n", out.name(status.file), out.size(status.bytes));
   out.print("files      {}, {} with text\n", status.files, status.with_text);
   out.print("chunks     {}\n", status.chunks);
   if (status.model.empty()) {

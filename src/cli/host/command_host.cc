@@ -188,7 +188,7 @@ Result<Exit> run_host_status(Context& context, const Arguments& args) {
     for (const Json& one : list) {
       context.out.print("{}\n", context.out.name(one.value("socket", "")));
       context.out.print("  process      {}, since {}\n", one.value("pid", 0),
-                        format_time(one.value("started_at", std::int64_t{0})));
+                        context.out.time(one.value("started_at", std::int64_t{0})));
       context.out.print("  agents       {}, {} in use\n", context.out.name(one.value("folder", "")),
                         one.value("open_agents", 0));
       context.out.print("  threshold    {}\n", one.value("threshold", 0));

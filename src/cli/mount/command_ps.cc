@@ -52,8 +52,8 @@ Result<Exit> run_ps(Context& context, const Arguments& args) {
   };
   row("PID", "KIND", "STARTED", "AGENT", "DIR", "COMMAND");
   for (const Running& running : all) {
-    row(std::to_string(running.process.pid), running.kind, format_time(running.started_at), printable(running.agent),
-        printable(running.dir), printable(running.command));
+    row(std::to_string(running.process.pid), running.kind, context.out.time(running.started_at),
+        printable(running.agent), printable(running.dir), printable(running.command));
   }
   return Exit::kOk;
 }

@@ -79,7 +79,8 @@ std::vector<Option> relay_sender_options(std::string_view help) {
            .value = "NAME",
            .help = help,
            .fallback = kDefaultSender,
-           .environment = "AGENT_RELAY_NAME"},
+           .environment = "AGENT_RELAY_NAME",
+           .suggest = Suggest::kRelayAgents},
           {.name = "register", .help = "register the agent that --from names, if it is not registered yet"}};
 }
 

@@ -218,7 +218,7 @@ Command make_release() {
       .details =
           "Only its ancestors and the lead may do that. It is notified and has time to save its state, then "
           "gets SIGTERM, and SIGKILL if it does not end.",
-      .positionals = {{.name = "NAME", .help = "the agent"}},
+      .positionals = {{.name = "NAME", .help = "the agent", .suggest = Suggest::kRelayAgents}},
       .options = {{.name = "reason", .value = "TEXT", .help = "the reason, which is sent to the agent"}},
       .handler = run_release};
   for (Option& option : request_options("return once its process has ended"))
@@ -241,7 +241,7 @@ std::vector<Command> make_relay_agents() {
           "With --user, the directories belong to that user, and so does the mail that the relay puts there: other "
           "users can neither read nor list it. The relay must run as root for that. The user finds the relay's "
           "directory with --root or WARREN_RELAY_ROOT.",
-      .positionals = {{.name = "NAME", .help = "the agent"}},
+      .positionals = {{.name = "NAME", .help = "the agent", .suggest = Suggest::kRelayAgents}},
       .options = {{.name = "user", .value = "USER", .help = "the user the agent runs as: a name, UID or UID:GID"}},
       .handler = run_register};
   return {agents, registers, make_spawn(), make_release()};

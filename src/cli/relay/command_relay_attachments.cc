@@ -74,7 +74,7 @@ Result<Exit> run_list(Context& context, const Arguments& args) {
         bool is_idle = !row.is_referenced && row.unreferenced_since_us != 0;
         if (is_idle) list.back()["unreferenced_since_us"] = row.unreferenced_since_us;
       } else {
-        context.out.print("{} {} {}\n", relay::reference_of(row.hash), format_size(row.identity.size),
+        context.out.print("{} {} {}\n", relay::reference_of(row.hash), context.out.size(row.identity.size),
                           row.is_referenced ? "needed" : "not needed");
       }
     }

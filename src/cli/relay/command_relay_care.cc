@@ -34,7 +34,7 @@ Result<Exit> run_dead_list(Context& context, const Arguments& args) {
   for (const relay::DeadLetter& letter : letters) {
     if (args.has("json")) list.push_back(letter_json(letter));
     else
-      context.out.print("{} {} {} {}\n", letter.id, format_time(letter.died_at_us / 1'000'000),
+      context.out.print("{} {} {} {}\n", letter.id, context.out.time(letter.died_at_us / 1'000'000),
                         printable(letter.message_id), printable(letter.reason));
   }
   if (args.has("json")) context.out.json(list);
@@ -171,7 +171,7 @@ Result<Exit> run_archive_list(Context& context, const Arguments& args) {
   Json list = Json::array();
   for (const relay::ArchiveDay& day : days) {
     if (args.has("json")) list.push_back({{"date", day.date}, {"files", day.files}, {"bytes", day.bytes}});
-    else context.out.print("{} {} messages, {}\n", day.date, day.files, format_size(day.bytes));
+    else context.out.print("{} {} messages, {}\n", day.date, day.files, context.out.size(day.bytes));
   }
   if (args.has("json")) context.out.json(list);
   return Exit::kOk;
@@ -301,7 +301,7 @@ std::vector<Command> make_relay_caretakers() {
       .details =
           "Of the relays that share a ledger, one is the home of an agent: it takes messages from its outbox and "
           "delivers to its inbox. This command makes this relay the home; waiting messages are delivered here.",
-      .positionals = {{.name = "NAME", .help = "the agent"}},
+      .positionals = {{.name = "NAME", .help = "the agent", .suggest = Suggest::kRelayAgents}},
       .handler = run_adopt};
   Command check{.name = "fsck",
                 .summary = "Check that the ledger and the directories are consistent",

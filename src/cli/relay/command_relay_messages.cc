@@ -321,13 +321,13 @@ Status wait_for_redelivery(Context& context, relay::Ledger& ledger, const relay:
 
 std::vector<Command> make_relay_messages() {
   Positional body{.name = "BODY", .help = "the text; `-` or nothing: standard input", .times = Times::kOptional};
-  Positional name{.name = "NAME", .help = "the agent"};
+  Positional name{.name = "NAME", .help = "the agent", .suggest = Suggest::kRelayAgents};
   Positional message{.name = "MESSAGE", .help = "its file name in the inbox, or its id"};
-  Positional channel{.name = "CHANNEL", .help = "the channel, with or without #"};
+  Positional channel{.name = "CHANNEL", .help = "the channel, with or without #", .suggest = Suggest::kRelayChannels};
   Command sends{.name = "send",
                 .summary = "Send a message, and print its id",
                 .details = "TO is an agent, `*` (every other active one), `#channel`, `Lead` or `__orchestrator__`.",
-                .positionals = {{.name = "TO", .help = "the recipient"}, body},
+                .positionals = {{.name = "TO", .help = "the recipient", .suggest = Suggest::kRelayAgents}, body},
                 .options = send_options(),
                 .handler = run_send};
   Command broadcast{.name = "broadcast",

@@ -60,7 +60,7 @@ Result<Exit> run_home_show(Context& context, const Arguments& args) {
     context.out.json(json);
     return Exit::kOk;
   }
-  context.out.print("file:    {} ({})\n", context.out.name(file), format_size(bytes));
+  context.out.print("file:    {} ({})\n", context.out.name(file), context.out.size(bytes));
   context.out.print("home:    {}\n", context.out.name(opened.overlay.base_path));
   context.out.print("changes: {}\n", summary_text(sum));
   return Exit::kOk;
@@ -132,9 +132,9 @@ Result<Exit> run_home_reset(Context& context, const Arguments& args) {
       return Error(Code::kInvalid, "removing the layer needs --yes when standard input is not a terminal",
                    "`warren home diff` shows what is in it");
     }
-    bool is_wanted =
-        WARREN_TRY(ask_yes(context, fmt::format("Remove {} and everything that runs stored in it ({})?",
-                                                context.err.name(file), format_size(WARREN_TRY(size_of_layer(file))))));
+    bool is_wanted = WARREN_TRY(
+        ask_yes(context, fmt::format("Remove {} and everything that runs stored in it ({})?", context.err.name(file),
+                                     context.err.size(WARREN_TRY(size_of_layer(file))))));
     if (!is_wanted) {
       context.err.line("nothing was removed");
       return Exit::kFailed;

@@ -121,7 +121,7 @@ Result<Exit> run_list(Context& context, const Arguments& args) {
   std::int64_t now = context.clock.now().seconds;
   for (const ListedSession& session : all) {
     row(session.info.id, changes_text(session), age_text(now - session.info.used_at),
-        format_size(session.info.size_bytes), session.info.is_running ? "running" : "ended",
+        context.out.size(session.info.size_bytes), session.info.is_running ? "running" : "ended",
         printable(session.info.base));
   }
   print_shared(context.out, all);
@@ -140,7 +140,7 @@ Result<bool> agrees(Context& context, const std::vector<SessionInfo>& doomed) {
   }
   for (const SessionInfo& session : doomed) {
     context.err.line(
-        fmt::format("  {} ({}, base {})", session.id, format_size(session.size_bytes), printable(session.base)));
+        fmt::format("  {} ({}, base {})", session.id, context.err.size(session.size_bytes), printable(session.base)));
   }
   context.err.write(fmt::format("Delete {} and everything in {}? [y/N] ", doomed.size() == 1 ? "it" : "them",
                                 doomed.size() == 1 ? "it" : "them"));

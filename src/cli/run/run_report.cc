@@ -183,7 +183,7 @@ class RunReport final : public RunObserver {
       const ChangeSummary* counts = &summary->changes;
       std::string renamed = counts->renamed == 0 ? "" : fmt::format(", {} renamed", counts->renamed);
       err_.line(fmt::format("session {}: {} added, {} modified, {} deleted{} ({})", err_.paint(Ink::kBold, id),
-                            counts->added, counts->modified, counts->deleted, renamed, format_size(counts->bytes)));
+                            counts->added, counts->modified, counts->deleted, renamed, err_.size(counts->bytes)));
       if (summary->has_commits) err_.line(fmt::format("new commits, which apply brings as the branch warren/{}", id));
     } else {
       on_failure(summary.error());

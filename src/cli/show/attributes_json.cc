@@ -15,6 +15,11 @@ void set_time(Json& object, const std::string& key, Timestamp time) {
 
 }  // namespace
 
+Json inode_json(Inode inode) {
+  constexpr std::uint64_t kExactMax = (std::uint64_t{1} << 53) - 1;
+  return inode.value <= kExactMax ? Json(inode.value) : Json(std::to_string(inode.value));
+}
+
 Json number_or_null(const std::optional<std::uint64_t>& number) { return number ? Json(*number) : Json(nullptr); }
 
 Json attributes_json(std::string_view key, std::string_view name, const Attributes& node) {
@@ -23,7 +28,7 @@ Json attributes_json(std::string_view key, std::string_view name, const Attribut
   out["type"] = type_word(node.mode);
   out["size"] = node.size;
   out["mode"] = fmt::format("{:04o}", node.mode & 07777U);
-  out["inode"] = node.inode.value;
+  out["inode"] = inode_json(node.inode);
   out["links"] = node.nlink;
   out["uid"] = node.owner.uid;
   out["gid"] = node.owner.gid;

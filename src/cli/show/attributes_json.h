@@ -10,6 +10,8 @@
 
 namespace warren::cli {
 
+// A number up to 2^53 - 1, which every reader of JSON takes exactly; a larger one is text.
+Json inode_json(Inode inode);
 Json number_or_null(const std::optional<std::uint64_t>& number);
 
 // {`key`: name, "type", "size", "mode", "inode", "links", "uid", "gid", times}

@@ -15,8 +15,8 @@ void set_json(Json& object, const char* key, const std::optional<std::string>& t
   if (value.ok()) object[key] = *value;
 }
 
-std::string started(std::int64_t seconds) {
-  std::string text = format_time(seconds);
+std::string started(const Output& out, std::int64_t seconds) {
+  std::string text = out.time(seconds);
   bool is_calendar = text.find(':') != text.npos;
   return is_calendar ? text : fmt::format("Invalid timestamp: {}", seconds);
 }
@@ -33,7 +33,7 @@ void print_calls(Output& out, const std::vector<ToolCall>& calls) {
     std::string duration = call.duration_ms ? fmt::format("{}ms", *call.duration_ms) : "--";
     std::string name = pad_right(shorten(out.name(call.name), 20), 20);
     out.print("{:<4} {} {:<10} {:>10} {:<20}\n", call.id, name, name_of(call.status), duration,
-              started(call.started_at));
+              started(out, call.started_at));
   }
 }
 

@@ -86,6 +86,20 @@ std::string Output::guarded(std::string_view text) const {
   return out;
 }
 
+std::size_t Output::columns() const {
+  constexpr std::size_t kUsualColumns = 80;
+  return is_terminal_ ? static_cast<std::size_t>(terminal_columns(fd_)) : kUsualColumns;
+}
+
+void Output::show_as(Zone zone, Sizes sizes) {
+  zone_ = zone;
+  sizes_ = sizes;
+}
+
+std::string Output::size(std::uint64_t bytes) const {
+  return sizes_ == Sizes::kBytes ? std::to_string(bytes) : format_size(bytes);
+}
+
 std::string Output::paint(Ink ink, std::string_view text) const {
   if (!colours_ || ink == Ink::kPlain) return std::string(text);
   return fmt::format("{}{}{}", code_of(ink), text, kPlainAgain);

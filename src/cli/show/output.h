@@ -7,13 +7,16 @@
 #include <fmt/format.h>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/result.h"
+#include "cli/syntax/values.h"
 
 namespace warren::cli {
 
 enum class Colour { kNever, kOnTerminal };
 enum class Stream { kData, kMessages };  // messages appear at once, and are always printable
+enum class Sizes { kForPeople, kBytes };
 enum class Ink { kPlain, kBold, kRed, kGreen, kYellow, kBlue, kCyan };
 
 // On a terminal, and in messages wherever they go, text is made printable (base/printable.h) except for line ends, tabs
@@ -41,6 +44,14 @@ class Output {
   std::string name(std::string_view bytes) const;
   std::string paint(Ink ink, std::string_view text) const;
 
+  // Times and sizes, as the user wants to see them (--utc, --bytes). JSON has neither.
+  void show_as(Zone zone, Sizes sizes);
+  Zone zone() const { return zone_; }
+  std::string time(std::int64_t seconds) const { return format_time(seconds, zone_); }
+  std::string time_full(Timestamp time) const { return format_time_full(time, zone_); }
+  std::string size(std::uint64_t bytes) const;  // "1.5 MiB" or "1572864"
+
+  std::size_t columns() const;  // of the terminal; 80 if it is none
   bool is_terminal() const { return is_terminal_; }
   bool reader_is_gone() const { return reader_is_gone_; }  // the pipe was closed
   Status status() const { return status_; }
@@ -55,6 +66,8 @@ class Output {
   bool is_guarded_;
   bool colours_;
   std::size_t buffer_bytes_;
+  Zone zone_ = Zone::kUtc;
+  Sizes sizes_ = Sizes::kForPeople;
   bool reader_is_gone_ = false;
   std::string buffer_;
   Status status_ = Ok{};

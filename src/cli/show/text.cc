@@ -60,4 +60,32 @@ std::string shorten(std::string_view text, std::size_t columns) {
   return std::string(text.substr(0, end)) + "...";
 }
 
+std::string wrap(std::string_view text, std::size_t columns, std::size_t indent, std::size_t begun) {
+  std::string out;
+  std::size_t used = begun;
+  bool is_line_start = true;
+  while (!text.empty()) {
+    std::size_t end = text.find_first_of(" \n");
+    std::string_view word = text.substr(0, end);
+    std::size_t width = columns_of(word);
+    if (!is_line_start && !word.empty() && used + 1 + width > columns) {
+      out += "\n" + std::string(indent, ' ');
+      used = indent;
+      is_line_start = true;
+    }
+    if (!is_line_start) out += ' ';
+    out += word;
+    used += width + (is_line_start ? 0 : 1);
+    is_line_start = false;
+    if (end == text.npos) break;
+    if (text[end] == '\n') {
+      out += "\n" + std::string(indent, ' ');
+      used = indent;
+      is_line_start = true;
+    }
+    text.remove_prefix(end + 1);
+  }
+  return out;
+}
+
 }  // namespace warren::cli

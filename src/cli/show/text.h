@@ -23,4 +23,8 @@ std::string pad_left(std::string text, std::size_t columns);
 // At most `columns` characters; if text was cut, the last three are "...".
 std::string shorten(std::string_view text, std::size_t columns);
 
+// Breaks the text between words into lines of at most `columns`, of which all but the first begin with `indent` blanks.
+// The first has `begun` columns already. Line ends in the text stay; a word that is too long has a line of its own.
+std::string wrap(std::string_view text, std::size_t columns, std::size_t indent = 0, std::size_t begun = 0);
+
 }  // namespace warren::cli

@@ -30,5 +30,19 @@ TEST(Text, ColumnsAreCountedInCharacters) {
   EXPECT_EQ(shorten("ääääääääää", 8), "äääää...");
 }
 
+TEST(Wrap, LinesBreakBetweenWordsAndAreIndented) {
+  EXPECT_EQ(wrap("one two three", 7), "one two\nthree");
+  EXPECT_EQ(wrap("one two three", 8, 2), "one two\n  three");
+  EXPECT_EQ(wrap("one two", 10, 4, 6), "one\n    two");
+  EXPECT_EQ(wrap("short", 80, 4), "short");
+  EXPECT_EQ(wrap("", 80), "");
+}
+
+TEST(Wrap, LineEndsStayAndLongWordsAreNotCut) {
+  EXPECT_EQ(wrap("a b\nc", 80, 2), "a b\n  c");
+  EXPECT_EQ(wrap("a incomprehensible b", 6), "a\nincomprehensible\nb");
+  EXPECT_EQ(wrap("\u00e4\u00e4 \u00e4\u00e4", 5), "\u00e4\u00e4 \u00e4\u00e4");
+}
+
 }  // namespace
 }  // namespace warren::cli

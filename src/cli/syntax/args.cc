@@ -28,6 +28,8 @@ class Parser {
         options_are_over_ = true;
       } else if (word.starts_with("--")) {
         take_long(word.substr(2));
+      } else if (find_one_dash_option(command(), word) != nullptr) {
+        take_long(word.substr(1));
       } else {
         take_letters(word.substr(1));
       }
@@ -285,6 +287,13 @@ std::optional<std::uint64_t> Arguments::find_size(std::string_view name) const {
   Result<std::uint64_t> value = parse_size(*text);
   WARREN_CHECK(value.ok());
   return *value;
+}
+
+const Option* find_one_dash_option(const Command& command, std::string_view word) {
+  if (!command.takes_one_dash || word.size() < 3 || !word.starts_with('-')) return nullptr;
+  std::string_view name = word.substr(1, word.find('=') - 1);
+  auto found = std::ranges::find(command.options, name, &Option::name);
+  return found == command.options.end() ? nullptr : &*found;
 }
 
 Status check_value(ValueKind kind, std::string_view text) {

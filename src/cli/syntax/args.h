@@ -35,8 +35,19 @@ enum class ValueKind {
   kTime,      // Unix seconds, or 2026-01-31[T12:00:00[Z]]
 };
 
-// What shell completion offers for an argument.
-enum class Suggest { kNothing, kAgents, kSessions, kHostFiles, kHostDirs };
+// What shell completion offers for an argument. Paths, keys and checkpoints are those of the agent named before.
+enum class Suggest {
+  kNothing,
+  kAgents,
+  kSessions,
+  kHostFiles,
+  kHostDirs,
+  kPaths,
+  kKeys,
+  kCheckpoints,
+  kRelayAgents,
+  kRelayChannels,
+};
 
 struct Option {
   std::string_view name;  // without the dashes
@@ -82,8 +93,14 @@ struct Command {
   std::vector<Option> options;
   std::vector<Command> subcommands;
   Handler handler = nullptr;
-  bool is_hidden = false;  // for programs: not in help, the manual page and completions
+  bool is_hidden = false;       // for programs: not in help, the manual page and completions
+  bool takes_one_dash = false;  // long options may be written with one dash, as find(1) has them: -name
+  std::vector<std::string_view> examples =
+      {};  // command lines: "warren fs notes ls -l"; a note after two spaces and '#'
 };
+
+// The long option that a word with one dash names; nullptr: the word is letters.
+const Option* find_one_dash_option(const Command& command, std::string_view word);
 
 // The parsed arguments. Only names from the command's table may be asked for.
 class Arguments {

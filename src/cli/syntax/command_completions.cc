@@ -2,13 +2,12 @@
 
 #include <fmt/format.h>
 
-#include "agent/locate.h"
-#include "agent/sessions.h"
 #include "base/limits.h"
 #include "base/path.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/syntax/completion.h"
+#include "cli/syntax/suggestions.h"
 #include "os/host_files.h"
 
 namespace warren::cli {
@@ -128,41 +127,16 @@ Result<Exit> run_show(Context& context, const Arguments&) {
   return Exit::kOk;
 }
 
-// Ids and names that a shell takes as they are. An id that begins with a dash would be read as an option.
-bool is_plain(std::string_view id) { return is_agent_id(id) && !id.starts_with('-'); }
-
-void add_ids(Completion& completion, const std::vector<std::string>& ids) {
-  for (const std::string& id : ids) {
-    if (is_plain(id)) completion.offers.push_back({completion.prefix + id, ""});
-  }
-}
-
-std::vector<std::string> session_ids() {
-  std::vector<std::string> ids;
-  Result<std::vector<SessionInfo>> sessions = list_sessions();
-  if (!sessions.ok()) return ids;
-  for (const SessionInfo& session : *sessions) ids.push_back(session.id);
-  return ids;
-}
-
-void add_suggestions(Completion& completion) {
-  std::vector<std::string> ids;
-  bool wants_agents = completion.suggest == Suggest::kAgents;
-  Result<std::vector<std::string>> agents = list_agents();
-  if (wants_agents && agents.ok()) ids = *std::move(agents);
-  if (wants_agents || completion.suggest == Suggest::kSessions) {
-    for (std::string& id : session_ids()) ids.push_back(std::move(id));
-  }
-  std::sort(ids.begin(), ids.end());
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  add_ids(completion, ids);
-}
-
 std::string_view kind_of(Suggest suggest) {
   switch (suggest) {
     case Suggest::kAgents:  // may be given as the path of a file
     case Suggest::kHostFiles: return "files";
     case Suggest::kHostDirs: return "directories";
+    case Suggest::kPaths: return "paths";  // inside an agent: the shell does not know them
+    case Suggest::kKeys:
+    case Suggest::kCheckpoints:
+    case Suggest::kRelayAgents:
+    case Suggest::kRelayChannels:
     case Suggest::kSessions:
     case Suggest::kNothing: break;
   }
@@ -196,7 +170,7 @@ Result<Exit> run_complete(Context& context, const Arguments& args) {
     completion = complete(context.root, words);
   }
   bool is_there = completion.directory.empty() || change_host_directory(completion.directory).ok();
-  if (is_there) add_suggestions(completion);
+  if (is_there) add_suggestions(context, completion, words.empty() ? "" : words.back());
   if (breaks) fit_to_bash(completion, words.back(), *breaks);
   context.out.line(kind_of(completion.suggest));
   for (const Offer& offer : completion.offers) context.out.print("{}\t{}\n", offer.word, offer.meaning);

@@ -27,7 +27,8 @@ Result<Exit> run_help(Context& context, const Arguments& args) {
     }
     path.push_back(next);
   }
-  context.out.write(help_text(path, context.root.name == "agentfs" ? Dialect::kAgentFs : Dialect::kWarren));
+  Dialect dialect = context.root.name == "agentfs" ? Dialect::kAgentFs : Dialect::kWarren;
+  context.out.write(help_text(path, dialect, columns_of_output(context, context.out)));
   return Exit::kOk;
 }
 

@@ -23,6 +23,8 @@ class Place {
       options_are_over_ = true;
     } else if (word.starts_with("--")) {
       take_long(word.substr(2));
+    } else if (find_one_dash_option(command(), word) != nullptr) {
+      take_long(word.substr(1));
     } else {
       take_letters(word.substr(1));
     }
@@ -31,6 +33,7 @@ class Place {
   Completion offers_for(std::string_view current) const {
     Completion out;
     out.directory = directory_;
+    out.arguments = arguments_;
     if (is_wrong_) return out;
     std::size_t equals = current.find('=');
     bool is_option = !options_are_over_ && current.starts_with('-');
@@ -75,6 +78,7 @@ class Place {
 
   void take_word(std::string_view word) {
     if (const Positional* positional = next_positional()) {
+      arguments_.add(positional->name, std::string(word));
       if (positional->times == Times::kOnce || positional->times == Times::kOptional) ++filled_;
       bool is_command = positional->times == Times::kCommand || positional->times == Times::kAnyCommand;
       if (is_command) options_are_over_ = true;
@@ -110,6 +114,7 @@ class Place {
 
   void set_value(const Option& option, std::string_view value) {
     if (option.name == "directory") directory_ = value;
+    arguments_.add(option.name, std::string(value));
   }
 
   static void offer(Completion& out, const std::vector<std::string_view>& choices, Suggest suggest) {
@@ -135,6 +140,7 @@ class Place {
   bool options_are_over_ = false;
   bool is_wrong_ = false;  // an unknown command: nothing after it is known
   std::string directory_;
+  Arguments arguments_;
 };
 
 // Splits a command line at spaces that are not quoted.
@@ -196,7 +202,8 @@ class Splitter {
 };
 
 // In the scripts below PROGRAM is replaced by the program's name. The program answers with a line that says what the
-// shell adds by itself (nothing, files or directories), and one line for each word: the word, a tab, and its meaning.
+// shell adds by itself (nothing, files or directories; "paths": nothing, and a word that ends in '/' goes on), and one
+// line for each word: the word, a tab, and its meaning.
 //
 // bash: COMPREPLY is inserted as it is, without any expansion, and contains only words without special characters. File
 // names are left to readline, which quotes them.
@@ -207,7 +214,10 @@ _PROGRAM() {
   while IFS=$'\t' read -r word meaning; do
     if [ -z "$kind" ]; then kind=$word; else COMPREPLY+=("$word"); fi
   done < <(command PROGRAM complete --line="$COMP_WORDBREAKS" -- "${COMP_LINE:0:COMP_POINT}" 2>/dev/null)
-  [ "${#COMPREPLY[@]}" -eq 0 ] || return 0
+  if [ "${#COMPREPLY[@]}" -gt 0 ]; then
+    if [ "$kind" = paths ] && [ "${COMPREPLY[0]: -1}" = / ]; then compopt -o nospace; fi
+    return 0
+  fi
   case "$kind" in
     files) compopt -o default ;;
     directories) compopt -o dirnames ;;
@@ -226,6 +236,14 @@ _PROGRAM() {
     offers+=("$word")
     shown+=("$word${meaning:+  -- $meaning}")
   done < <(command PROGRAM complete -- "${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}" 2>/dev/null)
+  if [[ $kind == paths ]]; then
+    local -a dirs
+    dirs=("${(@M)offers:#*/}")
+    offers=("${(@)offers:#*/}")
+    (( $#dirs )) && compadd -S '' -a -- dirs
+    (( $#offers )) && compadd -a -- offers
+    return
+  fi
   (( $#offers )) && compadd -l -d shown -a -- offers
   [[ $PREFIX == --*=* ]] && compset -P '*='
   case $kind in

@@ -28,6 +28,7 @@ struct Completion {
   Suggest suggest = Suggest::kNothing;  // what else may stand there
   std::string prefix;                   // "--option=" if an option's value is attached to it; part of each offer
   std::string directory;                // from --directory; empty if not given
+  Arguments arguments;                  // what was typed before, unchecked
 };
 
 // The last word is the one at the cursor, as far as it is typed. Never fails: where the line is wrong, nothing is

@@ -1,6 +1,7 @@
 #include "cli/syntax/help.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,12 +16,29 @@ struct Row {
   std::string right;
 };
 
-void add_section(std::string& out, std::string_view title, const std::vector<Row>& rows) {
+// Where the explanations begin, at most: behind a longer name they begin on the next line.
+constexpr std::size_t kLeftColumnsMax = 30;
+
+void add_section(std::string& out, std::string_view title, const std::vector<Row>& rows, std::size_t columns) {
   if (rows.empty()) return;
   std::size_t width = 0;
-  for (const Row& row : rows) width = std::max(width, columns_of(row.left));
+  for (const Row& row : rows) {
+    std::size_t left = columns_of(row.left);
+    if (left <= kLeftColumnsMax) width = std::max(width, left);
+  }
+  std::size_t indent = width + 4;
   out += fmt::format("\n{}:\n", title);
-  for (const Row& row : rows) out += fmt::format("  {}  {}\n", pad_right(row.left, width), row.right);
+  for (const Row& row : rows) {
+    bool is_wide = columns_of(row.left) > width;
+    std::string left = is_wide ? fmt::format("{}\n{:{}}", row.left, "", indent) : pad_right(row.left, width) + "  ";
+    out += fmt::format("  {}{}\n", left, wrap(row.right, columns, indent, indent));
+  }
+}
+
+void add_examples(std::string& out, const Command& command) {
+  if (command.examples.empty()) return;
+  out += "\nexamples:\n";
+  for (std::string_view example : command.examples) out += fmt::format("  {}\n", example);
 }
 
 std::string notes_on(const std::vector<std::string_view>& choices, std::string_view fallback) {
@@ -59,6 +77,21 @@ std::string usage(std::span<const Command* const> path, Dialect dialect, bool is
   return out;
 }
 
+// The command's own and those of the program, unless the command has one of that name.
+std::vector<Row> option_rows(std::span<const Command* const> path, Dialect dialect) {
+  std::vector<Row> rows;
+  const Command& command = *path.back();
+  for (const Option& option : command.options) rows.push_back(row_of(option, dialect));
+  if (path.size() > 1) {
+    for (const Option& option : path.front()->options) {
+      bool is_taken = std::ranges::find(command.options, option.name, &Option::name) != command.options.end();
+      if (!is_taken) rows.push_back(row_of(option, dialect));
+    }
+  }
+  rows.push_back({"-h, --help", dialect == Dialect::kWarren ? "print this help" : "Print help"});
+  return rows;
+}
+
 }  // namespace
 
 std::string spelled(const Option& option) {
@@ -88,30 +121,26 @@ std::string short_usage_line(std::span<const Command* const> path, Dialect diale
   return usage(path, dialect, true);
 }
 
-std::string help_text(std::span<const Command* const> path, Dialect dialect) {
+std::string help_text(std::span<const Command* const> path, Dialect dialect, std::size_t columns) {
   const Command& command = *path.back();
   bool is_ours = dialect == Dialect::kWarren;
-  std::string out =
-      fmt::format("{}\n\n{}: {}\n", command.summary, is_ours ? "usage" : "Usage", usage_line(path, dialect));
-  if (!command.details.empty()) out += fmt::format("\n{}\n", command.details);
+  if (!is_ours) columns = SIZE_MAX;  // its lines are those of the program that it stands for
+  std::string out = fmt::format("{}\n\n{}: {}\n", wrap(command.summary, columns), is_ours ? "usage" : "Usage",
+                                usage_line(path, dialect));
+  if (!command.details.empty()) out += fmt::format("\n{}\n", wrap(command.details, columns));
   std::vector<Row> rows;
   for (const Command& sub : command.subcommands) {
     if (!sub.is_hidden) rows.push_back({std::string(sub.name), std::string(sub.summary)});
   }
-  add_section(out, is_ours ? "commands" : "Commands", rows);
+  add_section(out, is_ours ? "commands" : "Commands", rows, columns);
   rows.clear();
   for (const Positional& positional : command.positionals) {
     rows.push_back({spelled(positional, dialect),
                     fmt::format("{}{}", positional.help, notes_on(positional.choices, positional.fallback))});
   }
-  add_section(out, is_ours ? "arguments" : "Arguments", rows);
-  rows.clear();
-  for (const Option& option : command.options) rows.push_back(row_of(option, dialect));
-  if (path.size() > 1) {
-    for (const Option& option : path.front()->options) rows.push_back(row_of(option, dialect));
-  }
-  rows.push_back({"-h, --help", is_ours ? "print this help" : "Print help"});
-  add_section(out, is_ours ? "options" : "Options", rows);
+  add_section(out, is_ours ? "arguments" : "Arguments", rows, columns);
+  add_section(out, is_ours ? "options" : "Options", option_rows(path, dialect), columns);
+  add_examples(out, command);
   return out;
 }
 

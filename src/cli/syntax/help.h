@@ -17,7 +17,9 @@ std::string usage_line(std::span<const Command* const> path, Dialect dialect);
 // The usage line with required arguments only.
 std::string short_usage_line(std::span<const Command* const> path, Dialect dialect);
 
-std::string help_text(std::span<const Command* const> path, Dialect dialect);
+// Warren's own is wrapped to so many columns.
+inline constexpr std::size_t kHelpColumns = 80;
+std::string help_text(std::span<const Command* const> path, Dialect dialect, std::size_t columns = kHelpColumns);
 
 std::string spelled(const Option& option);       // "--limit N"
 std::string spelled_clap(const Option& option);  // "--limit <N>"

@@ -45,6 +45,9 @@ void add_command(std::string& out, std::vector<const Command*>& path) {
       if (positional.name != "ID") add_item(out, positional.name, positional.help);
     }
     for (const Option& option : command.options) add_option(out, option);
+    if (!command.examples.empty()) out += ".PP\nExamples:\n.nf\n";
+    for (std::string_view example : command.examples) out += fmt::format("    {}\n", roff(example));
+    if (!command.examples.empty()) out += ".fi\n";
   }
   for (const Command& sub : command.subcommands) {
     if (sub.is_hidden) continue;

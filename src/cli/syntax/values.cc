@@ -46,6 +46,13 @@ std::optional<int> digits(std::string_view text, std::size_t at, std::size_t cou
   return whole_number<int>(text.substr(at, count));
 }
 
+std::optional<std::tm> calendar_of(std::int64_t seconds, Zone zone) {
+  std::time_t time = seconds;
+  std::tm parts{};
+  bool is_found = (zone == Zone::kUtc ? ::gmtime_r(&time, &parts) : ::localtime_r(&time, &parts)) != nullptr;
+  return is_found ? std::optional(parts) : std::nullopt;
+}
+
 std::optional<std::int64_t> parse_clock(std::string_view text, std::tm& parts) {
   auto hour = digits(text, 0, 2);
   auto minute = digits(text, 3, 2);
@@ -62,7 +69,8 @@ std::optional<std::int64_t> parse_clock(std::string_view text, std::tm& parts) {
   return 0;
 }
 
-std::optional<std::int64_t> parse_date(std::string_view text) {
+std::optional<std::int64_t> parse_date(std::string_view text, Zone zone) {
+  bool is_utc = text.ends_with('Z') || zone == Zone::kUtc;
   if (text.ends_with('Z')) text.remove_suffix(1);
   auto year = digits(text, 0, 4);
   auto month = digits(text, 5, 2);
@@ -77,7 +85,8 @@ std::optional<std::int64_t> parse_date(std::string_view text) {
     if (text[10] != 'T' && text[10] != ' ') return std::nullopt;
     if (!parse_clock(text.substr(11), parts)) return std::nullopt;
   }
-  std::int64_t seconds = ::timegm(&parts);
+  parts.tm_isdst = -1;
+  std::int64_t seconds = is_utc ? ::timegm(&parts) : ::mktime(&parts);
   if (parts.tm_mday != *day) return std::nullopt;  // the 31st of February
   return seconds;
 }
@@ -135,9 +144,9 @@ Result<std::chrono::milliseconds> parse_duration(std::string_view text) {
   return bad(text, "a duration, such as 30s, 5m, 2h or 1d");
 }
 
-Result<std::int64_t> parse_time(std::string_view text) {
+Result<std::int64_t> parse_time(std::string_view text, Zone zone) {
   if (auto seconds = whole_number<std::int64_t>(text)) return *seconds;
-  if (auto seconds = parse_date(text)) return *seconds;
+  if (auto seconds = parse_date(text, zone)) return *seconds;
   return bad(text, "a time, such as 1767225600 or 2026-01-01T00:00:00Z");
 }
 
@@ -153,16 +162,21 @@ std::string format_size(std::uint64_t bytes) {
   return fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
-std::string format_time(std::int64_t seconds) {
-  std::time_t time = seconds;
-  std::tm parts{};
-  if (::gmtime_r(&time, &parts) == nullptr) return std::to_string(seconds);
+std::string format_time(std::int64_t seconds, Zone zone) {
+  std::optional<std::tm> found = calendar_of(seconds, zone);
+  if (!found) return std::to_string(seconds);
+  const std::tm& parts = *found;
   return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02}", std::int64_t{parts.tm_year} + 1900, parts.tm_mon + 1,
                      parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
-std::string format_time_full(Timestamp time) {
-  return fmt::format("{}.{:09} UTC", format_time(time.seconds), time.nanoseconds);
+std::string format_time_full(Timestamp time, Zone zone) {
+  std::string suffix = "UTC";
+  if (std::optional<std::tm> parts = calendar_of(time.seconds, zone); parts && zone == Zone::kLocal) {
+    long minutes = std::labs(parts->tm_gmtoff) / 60;
+    suffix = fmt::format("{}{:02}{:02}", parts->tm_gmtoff < 0 ? '-' : '+', minutes / 60, minutes % 60);
+  }
+  return fmt::format("{}.{:09} {}", format_time(time.seconds, zone), time.nanoseconds, suffix);
 }
 
 std::string format_mode(std::uint32_t mode) {

@@ -109,7 +109,8 @@ Result<Exit> run_trust_add(Context& context, const Arguments& args) {
     return Ok{};
   }));
   context.out.print("{}: {}, serial {}, score {}, until {}\n", is_new ? "accepted" : "accepted before",
-                    manifest.identity, manifest.serial, declared_score(manifest), format_time(manifest.expires_at));
+                    manifest.identity, manifest.serial, declared_score(manifest),
+                    context.out.time(manifest.expires_at));
   return Exit::kOk;
 }
 
@@ -152,8 +153,8 @@ void show_manifest(Context& context, const Manifest& manifest, const Standing& s
   row("key", manifest.key.text());
   row("signed by", manifest.signature ? manifest.signature->by.text() : "nobody");
   row("serial", std::to_string(manifest.serial));
-  row("issued", format_time(manifest.issued_at));
-  row("expires", format_time(manifest.expires_at));
+  row("issued", context.out.time(manifest.issued_at));
+  row("expires", context.out.time(manifest.expires_at));
   row("trust level", name_of(manifest.level));
   row("shares", list_text(manifest.scopes));
   row("capabilities", list_text(manifest.capabilities));
@@ -188,7 +189,7 @@ Result<Exit> run_trust_show(Context& context, const Arguments& args) {
     Standing standing = state.find(identity, now).standing;
     context.out.print("agent    {}  score {}  serial {}  {}\n", context.out.name(identity), standing.score,
                       manifest.serial,
-                      standing.is_good() ? fmt::format("until {}", format_time(manifest.expires_at))
+                      standing.is_good() ? fmt::format("until {}", context.out.time(manifest.expires_at))
                                          : std::string(name_of(standing.verdict)));
   }
   for (const auto& [identity, serial] : state.revoked_serials) {

@@ -1,8 +1,4 @@
 #include <array>
-#include <cerrno>
-#include <cstdlib>
-
-#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -10,14 +6,13 @@
 #include "base/path.h"
 #include "cli/commands.h"
 #include "cli/context.h"
+#include "cli/show/editor.h"
 #include "cli/show/text.h"
 #include "cli/trust/trust_input.h"
 #include "cli/vfs/view.h"
 #include "fs/memory_fs.h"
 #include "fs/path_ops.h"
 #include "host/requests.h"
-#include "os/child.h"
-#include "os/error.h"
 #include "os/host_files.h"
 #include "store/audit_log.h"
 #include "vfs/grants.h"
@@ -151,41 +146,10 @@ Result<Exit> run_policy_set(Context& context, const Arguments& args) {
   return Exit::kOk;
 }
 
-// The folder of a draft; it stays, with the draft in it, unless the new policy is in force.
-class DraftFolder {
- public:
-  static Result<DraftFolder> make(const std::string& parent) {
-    std::string path = join_path(parent, "warren-policy-XXXXXX");
-    if (::mkdtemp(path.data()) == nullptr)
-      return system_error(errno, fmt::format("make a folder in {}", quote(parent)));
-    return DraftFolder(std::move(path));
-  }
-  std::string file() const { return join_path(path_, "policy.json"); }
-  void remove() const {
-    remove_host_file(file()).ignore("a leftover draft does no harm");
-    ::rmdir(path_.c_str());
-  }
-
- private:
-  explicit DraftFolder(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-};
-
 Result<std::string> active_policy(FileSystem& own) {
   Result<std::string> text = LivePolicy::read(own, kActivePolicy);
   if (!text.ok() && text.error().code() == Code::kNotFound) return std::string();
   return text;
-}
-
-// The variable may have options: it is a shell's command, as for other programs.
-Status run_editor(Context& context, const std::string& file) {
-  std::string editor = context.environment("VISUAL").value_or("");
-  if (editor.empty()) editor = context.environment("EDITOR").value_or("vi");
-  std::string dir = WARREN_TRY(canonical_host_path("."));
-  int status = WARREN_TRY(run_child({"sh", "-c", editor + " \"$1\"", editor, file}, dir));
-  if (status != 0)
-    return Error(Code::kInvalid, fmt::format("the editor {} ended with status {}", quote(editor), status));
-  return Ok{};
 }
 
 Status put_edited_policy(Context& context, Agent& agent, const std::string& before, const std::string& draft) {
@@ -204,7 +168,7 @@ Result<Exit> run_policy_edit(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_state(context, args, Use::kWrite));
   FileSystem* own = WARREN_TRY(agent->namespace_tree());
   std::string before = WARREN_TRY(active_policy(*own));
-  DraftFolder folder = WARREN_TRY(DraftFolder::make(context.environment("TMPDIR").value_or("/tmp")));
+  DraftFolder folder = WARREN_TRY(DraftFolder::make(context, "policy.json"));
   WARREN_TRY(replace_host_file(folder.file(), before.empty() ? kPresets[0].text : std::string_view(before), 0600));
   Status done = put_edited_policy(context, *agent, before, folder.file());
   if (!done.ok()) {

@@ -178,9 +178,9 @@ Result<Exit> run_vfs_stat(Context& context, const Arguments& args) {
     context.out.json(item);
     return Exit::kOk;
   }
-  context.out.print("{}\n  {}, {} bytes, changed {}", context.out.name(entry.name), format_mode(node.mode), node.size,
-                    format_time(node.mtime.seconds));
-  if (entry.expires_at_ms) context.out.print(", expires {}", format_time(*entry.expires_at_ms / 1000));
+  context.out.print("{}\n  {}, {}, changed {}", context.out.name(entry.name), format_mode(node.mode),
+                    context.out.size(node.size), context.out.time(node.mtime.seconds));
+  if (entry.expires_at_ms) context.out.print(", expires {}", context.out.time(*entry.expires_at_ms / 1000));
   context.out.print("\n");
   return Exit::kOk;
 }

@@ -1,0 +1,95 @@
+#include "agent/agent_log.h"
+
+#include <cstdlib>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "agent/checkpoints.h"
+#include "fs/path_ops.h"
+#include "testing/fake_clock.h"
+#include "testing/matchers.h"
+#include "testing/temp_dir.h"
+
+namespace warren {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class AgentLogTest : public ::testing::Test {
+ protected:
+  AgentLogTest() {
+    ::setenv("HOME", dir_.path().c_str(), 1);
+    ::unsetenv("XDG_CONFIG_HOME");
+    EXPECT_TRUE(Store::open(path_, {.mode = OpenMode::kCreate}, clock_).ok());
+  }
+
+  std::unique_ptr<Agent> open(OpenMode mode = OpenMode::kReadWrite) {
+    return Agent::open({.id_or_path = path_, .mode = mode, .durability = Durability::kProcess}, clock_).take_value();
+  }
+  void write(Agent& agent, std::string_view path, std::string_view text) {
+    clock_.advance_ns(1'000'000'000);
+    ASSERT_OK(write_file(agent.fs(), path, as_bytes(text)));
+  }
+  std::vector<std::string> log(const LogFilter& filter = {}) {
+    auto agent = open(OpenMode::kReadOnly);
+    std::vector<std::string> lines;
+    for (const LogEvent& event : read_log(*agent, filter, clock_).take_value()) {
+      lines.push_back(event.verb + " " + event.subject);
+    }
+    return lines;
+  }
+
+  testing::TempDir dir_;
+  testing::FakeClock clock_;
+  std::string path_ = dir_.file("a.db");
+};
+
+TEST_F(AgentLogTest, TheNewestChangeComesFirstAndSaysWhatIsThereNow) {
+  auto agent = open();
+  write(*agent, "/a", "1");
+  write(*agent, "/a", "2");
+  write(*agent, "/b", "1");
+  ASSERT_OK(unlink(agent->fs(), "/b"));
+  EXPECT_THAT(log(), ElementsAre("removed /b", "added or removed /b", "wrote /a", "added /a"));
+}
+
+TEST_F(AgentLogTest, APathHasWhatIsBelowItAndNothingBesideIt) {
+  auto agent = open();
+  write(*agent, "/d/x", "1");
+  write(*agent, "/dx", "1");
+  EXPECT_THAT(log({.path = "/d"}), ElementsAre("added /d/x", "added /d"));
+  EXPECT_THAT(log({.path = "/none"}), IsEmpty());
+}
+
+TEST_F(AgentLogTest, OnlyTheNewestAreReadFromALongJournal) {
+  auto agent = open();
+  for (int i = 0; i < 3000; ++i) write(*agent, "/a", std::to_string(i));
+  write(*agent, "/last", "x");
+  EXPECT_THAT(log({.limit = 2}), ElementsAre("added /last", "wrote /a"));
+  EXPECT_EQ(log().size(), 3001U);
+  EXPECT_EQ(log({.path = "/last"}).size(), 1U);
+}
+
+TEST_F(AgentLogTest, WhatIsOlderIsLeftOut) {
+  auto agent = open();
+  write(*agent, "/old", "1");
+  write(*agent, "/new", "1");
+  EXPECT_THAT(log({.since_us = clock_.now_us()}), ElementsAre("added /new"));
+}
+
+TEST_F(AgentLogTest, ACheckpointIsAnEventOfAPathOnlyIfThePathChanged) {
+  auto agent = open();
+  write(*agent, "/a", "1");
+  clock_.advance_ns(1'000'000'000);
+  ASSERT_OK(take_checkpoint(*agent, "one"));
+  write(*agent, "/b", "1");
+  clock_.advance_ns(1'000'000'000);
+  ASSERT_OK(take_checkpoint(*agent, "two"));
+  EXPECT_THAT(log({.path = "/a"}), ElementsAre("appeared in the checkpoint one@1", "added /a"));
+  EXPECT_THAT(log({.limit = 1}), ElementsAre("took the checkpoint two@2"));
+}
+
+}  // namespace
+}  // namespace warren

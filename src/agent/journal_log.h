@@ -1,0 +1,14 @@
+// The rows of the journal as events with paths, for agent/agent_log.h.
+#pragma once
+
+#include <vector>
+
+#include "agent/agent_log.h"
+
+namespace warren {
+
+// Adds the events, oldest first. Of a row that also added to the audit trail nothing is taken: that says more. A node
+// is named by the path that it has now; what has none any more is counted, not named.
+Status add_journal(Agent& agent, const LogFilter& filter, std::vector<LogEvent>& events);
+
+}  // namespace warren

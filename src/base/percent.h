@@ -1,0 +1,14 @@
+// %XX in addresses.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace warren {
+
+// The bytes that the text stands for, which may contain NUL; nullopt if a '%' is not followed by two hexadecimal
+// digits.
+std::optional<std::string> decode_percent_bytes(std::string_view text);
+
+}  // namespace warren

@@ -1,0 +1,82 @@
+// fs edit: a file of an agent in the user's editor.
+#include <fmt/format.h>
+
+#include "agent/file_verbs.h"
+#include "base/path.h"
+#include "cli/commands.h"
+#include "cli/context.h"
+#include "cli/show/editor.h"
+#include "fs/path_ops.h"
+#include "os/host_files.h"
+
+namespace warren::cli {
+namespace {
+
+constexpr std::size_t kEditBytes = std::size_t{64} << 20;
+
+// The agent is not open while the editor runs: others use it meanwhile.
+Result<std::optional<std::string>> content_before(Context& context, const Arguments& args) {
+  auto agent = WARREN_TRY(open_agent(context, args, Use::kWrite));
+  const std::string& path = args.get("PATH");
+  bool is_there = WARREN_TRY(exists(agent->fs(), path));
+  if (!is_there) {
+    bool is_directory = path.ends_with('/');
+    if (is_directory) return Error(Code::kIsDirectory, fmt::format("{} is the name of a directory", quote(path)));
+    return std::optional<std::string>();
+  }
+  std::string content = WARREN_TRY(read_file(agent->fs(), path, {.size_bytes_max = kEditBytes}));
+  WARREN_TRY(agent->check_recorded());
+  return std::optional(std::move(content));
+}
+
+Status put_edited_file(Context& context, const Arguments& args, const std::optional<std::string>& before,
+                       const std::string& after) {
+  auto agent = WARREN_TRY(open_agent(context, args, Use::kWrite));
+  return replace_if_unchanged(agent->fs(), args.get("PATH"), before, as_bytes(after));
+}
+
+Error with_draft(const Error& error, std::string_view what, const std::string& draft) {
+  return Error(error.code(), error.message(), fmt::format("{}; what you wrote is in {}", what, quote(draft)));
+}
+
+Result<Exit> run_edit(Context& context, const Arguments& args) {
+  const std::string& path = args.get("PATH");
+  std::optional<std::string> before = WARREN_TRY(content_before(context, args));
+  DraftFolder folder = WARREN_TRY(DraftFolder::make(context, base_name(path)));
+  WARREN_TRY(replace_host_file(folder.file(), before.value_or(""), 0600));
+  Status edited = run_editor(context, folder.file());
+  Result<std::string> after = read_host_file(folder.file(), kEditBytes);
+  bool is_deleted = !after.ok() && after.error().code() == Code::kNotFound;
+  bool is_changed = after.ok() ? *after != before.value_or("") : !is_deleted;
+  if (!is_changed) folder.remove();
+  if (!edited.ok()) {
+    Error failed(edited.error().code(), edited.error().message(), "nothing was changed");
+    return is_changed ? with_draft(failed, "nothing was changed", folder.file()) : failed;
+  }
+  if (!is_changed) {
+    context.err.line(fmt::format("warren: {} was not changed", quote(path)));
+    return Exit::kOk;
+  }
+  if (!after.ok()) return with_draft(after.error(), "nothing was changed", folder.file());
+  Status put = put_edited_file(context, args, before, *after);
+  if (!put.ok()) return with_draft(put.error(), "nothing was changed in the agent", folder.file());
+  folder.remove();
+  return Exit::kOk;
+}
+
+}  // namespace
+
+Command make_fs_edit() {
+  return {.name = "edit",
+          .summary = "Edit a file in your editor",
+          .details =
+              "Starts $VISUAL or $EDITOR (or vi) on a private copy. When it ends, a changed copy replaces the file's "
+              "content at once; its mode and owner stay. Nothing is replaced if the editor fails, or if somebody has "
+              "changed the file meanwhile: then the copy is kept. A file that does not exist is created.",
+          .positionals = {{.name = "PATH", .help = "a path in the agent", .suggest = Suggest::kPaths}},
+          .options = {},
+          .subcommands = {},
+          .handler = run_edit};
+}
+
+}  // namespace warren::cli

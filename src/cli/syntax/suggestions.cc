@@ -1,0 +1,181 @@
+#include "cli/syntax/suggestions.h"
+
+#include <algorithm>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "agent/agent.h"
+#include "agent/checkpoints.h"
+#include "agent/locate.h"
+#include "agent/sessions.h"
+#include "base/ascii.h"
+#include "base/path.h"
+#include "cli/relay/relay_commands.h"
+#include "fs/path_ops.h"
+#include "os/host_files.h"
+
+namespace warren::cli {
+namespace {
+
+constexpr std::size_t kOffersMax = 1000;
+constexpr std::size_t kOfferedNamesRead = 20'000;  // of a directory
+
+// Ids and names that a shell takes as they are. An id that begins with a dash would be read as an option.
+bool is_plain_id(std::string_view id) { return is_agent_id(id) && !id.starts_with('-'); }
+
+bool is_plain_word(std::string_view word) {
+  constexpr std::string_view kSafe = "._-+,@%/";
+  return !word.empty() && !word.starts_with('-') &&
+         std::ranges::all_of(word, [&](char c) { return is_letter(c) || is_digit(c) || kSafe.find(c) != kSafe.npos; });
+}
+
+void offer_word(Completion& completion, std::string_view current, const std::string& word) {
+  if (completion.offers.size() >= kOffersMax || !word.starts_with(current) || !is_plain_word(word)) return;
+  completion.offers.push_back({completion.prefix + word, ""});
+}
+
+std::vector<std::string> ids_of(Suggest suggest) {
+  std::vector<std::string> ids;
+  Result<std::vector<std::string>> agents = list_agents();
+  if (suggest == Suggest::kAgents && agents.ok()) ids = *std::move(agents);
+  Result<std::vector<std::string>> sessions = list_session_ids();
+  if (sessions.ok()) ids.insert(ids.end(), sessions->begin(), sessions->end());
+  std::ranges::sort(ids);
+  ids.erase(std::ranges::unique(ids).begin(), ids.end());
+  return ids;
+}
+
+void offer_ids(Completion& completion) {
+  for (const std::string& id : ids_of(completion.suggest)) {
+    if (is_plain_id(id)) completion.offers.push_back({completion.prefix + id, ""});
+  }
+}
+
+bool is_plain_database(const std::string& path) {
+  constexpr std::string_view kMagic("SQLite format 3\0", 16);
+  Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.is_open()) return false;
+  std::string start(kMagic.size(), '\0');
+  Result<std::size_t> count = read_full(file.get(), as_mutable_bytes(start));
+  return count.ok() && *count == start.size() && start == kMagic;
+}
+
+// The agent of the command line; null if there is none that may be looked into here.
+std::unique_ptr<Agent> open_suggested(Context& context, const Completion& completion, Layers layers) {
+  std::optional<std::string> id = completion.arguments.find("ID");
+  if (!id || *id == kMemoryAgent) return nullptr;
+  Result<std::string> path = locate_agent(*id);
+  if (!path.ok() || !is_plain_database(*path)) return nullptr;
+  Result<std::unique_ptr<Agent>> agent =
+      Agent::open({.id_or_path = *id, .mode = OpenMode::kReadOnly, .layers = layers}, context.clock);
+  if (!agent.ok() || (*agent)->audit_level() == AuditLevel::kReads) return nullptr;
+  return std::move(*agent);
+}
+
+// The names of one directory that begin with `begun`; directories have a '/' at the end.
+Result<std::vector<std::string>> names_in(FileSystem& fs, std::string_view dir, std::string_view begun) {
+  Attributes node = WARREN_TRY(stat(fs, dir));
+  auto stream = WARREN_TRY(fs.open_dir(node.inode));
+  std::vector<std::string> names;
+  std::size_t read = 0;
+  for (std::uint64_t cookie = 0; read < kOfferedNamesRead;) {
+    std::vector<DirEntry> page = WARREN_TRY(stream->read(cookie, limits::kDirPage, DirDetail::kTypes));
+    if (page.empty()) break;
+    read += page.size();
+    cookie = page.back().cookie;
+    for (const DirEntry& entry : page) {
+      bool is_shown = entry.name.starts_with(begun) && (!entry.name.starts_with('.') || begun.starts_with('.'));
+      if (is_shown) names.push_back(entry.name + (S_ISDIR(entry.type) ? "/" : ""));
+    }
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+void offer_paths(Context& context, Completion& completion, std::string_view current) {
+  auto agent = open_suggested(context, completion, Layers::kMerged);
+  if (agent == nullptr) return;
+  std::size_t slash = current.rfind('/');
+  std::string dir(slash == current.npos ? "" : current.substr(0, slash + 1));
+  std::string shown = current.empty() ? "/" : dir;
+  Result<std::vector<std::string>> names =
+      names_in(agent->fs(), "/" + dir, slash == current.npos ? current : current.substr(slash + 1));
+  if (!names.ok()) return;
+  for (const std::string& name : *names) offer_word(completion, current, shown + name);
+}
+
+void offer_keys(Context& context, Completion& completion, std::string_view current) {
+  auto agent = open_suggested(context, completion, Layers::kOwn);
+  if (agent == nullptr) return;
+  Result<std::vector<KvEntry>> keys = agent->kv().list({.prefix = std::string(current), .limit = kOffersMax});
+  if (!keys.ok()) return;
+  for (const KvEntry& entry : *keys) offer_word(completion, current, entry.key);
+}
+
+void offer_checkpoints(Context& context, Completion& completion, std::string_view current) {
+  auto agent = open_suggested(context, completion, Layers::kOwn);
+  if (agent == nullptr) return;
+  Result<std::vector<Checkpoint>> all = list_checkpoints(*agent);
+  if (!all.ok()) return;
+  std::vector<std::string> words;
+  for (const Checkpoint& one : *all) {
+    words.push_back(one.name);
+    words.push_back(std::to_string(one.id));
+  }
+  std::ranges::sort(words);
+  words.erase(std::ranges::unique(words).begin(), words.end());
+  for (const std::string& word : words) offer_word(completion, current, word);
+}
+
+// The relay's directory as the command would find it.
+std::unique_ptr<relay::Root> open_suggested_relay(Context& context, const Completion& completion) {
+  Arguments args = completion.arguments;
+  std::optional<std::string> variable = context.environment("WARREN_RELAY_ROOT");
+  if (!args.has("root") && variable) args.add("root", *variable);
+  Result<std::unique_ptr<relay::Root>> root = open_agent_root(context, args);
+  return root.ok() ? std::move(*root) : nullptr;
+}
+
+void offer_relay_agents(Context& context, Completion& completion, std::string_view current) {
+  auto root = open_suggested_relay(context, completion);
+  if (root == nullptr) return;
+  Result<std::vector<std::string>> names = root->list_agents();
+  if (!names.ok()) return;
+  for (const std::string& name : *names) offer_word(completion, current, name);
+}
+
+// Only from a ledger on this machine: pressing TAB does not wait for another one.
+void offer_relay_channels(Context& context, Completion& completion, std::string_view current) {
+  auto root = open_suggested_relay(context, completion);
+  if (root == nullptr) return;
+  Result<std::optional<struct stat>> file = find_host_file(root->ledger_path());
+  if (!file.ok() || !*file) return;
+  Result<std::unique_ptr<relay::Ledger>> ledger = open_relay_ledger(context, *root, relay::LedgerUse::kRead);
+  if (!ledger.ok()) return;
+  auto channels = (*ledger)->list_subscriptions();
+  if (!channels.ok()) return;
+  for (const auto& [channel, members] : *channels) {
+    offer_word(completion, current, channel.starts_with('#') ? channel.substr(1) : channel);
+  }
+}
+
+}  // namespace
+
+void add_suggestions(Context& context, Completion& completion, std::string_view current) {
+  if (current.starts_with(completion.prefix)) current.remove_prefix(completion.prefix.size());
+  switch (completion.suggest) {
+    case Suggest::kAgents:
+    case Suggest::kSessions: return offer_ids(completion);
+    case Suggest::kPaths: return offer_paths(context, completion, current);
+    case Suggest::kKeys: return offer_keys(context, completion, current);
+    case Suggest::kCheckpoints: return offer_checkpoints(context, completion, current);
+    case Suggest::kRelayAgents: return offer_relay_agents(context, completion, current);
+    case Suggest::kRelayChannels: return offer_relay_channels(context, completion, current);
+    case Suggest::kHostFiles:
+    case Suggest::kHostDirs:
+    case Suggest::kNothing: return;
+  }
+}
+
+}  // namespace warren::cli
