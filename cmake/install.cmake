@@ -3,7 +3,7 @@
 target_compile_definitions(warren_api PUBLIC WARREN_VERSION="${PROJECT_VERSION}")
 
 # The library: every module but those that only the command line uses, and SQLite when it is ours.
-set(program_only cli mcp documents drives context tools session sandbox fuse changes relay net toml)
+set(program_only cli mcp documents drives context tools session sandbox fuse net toml)
 set(pieces "")
 foreach(module IN LISTS WARREN_MODULES)
   if(NOT module IN_LIST program_only)

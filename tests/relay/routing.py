@@ -231,7 +231,7 @@ class Routing(RelayCase):
         self.assertEqual(self.command("archive", "prune", "--older", "30d").stdout, "3 messages removed\n")
         self.assertFalse((self.root / "archive/2001-01-01").exists())
         self.assertIn('"event":"started"', self.command("tail", "--json").stdout)
-        self.assertRegex(self.command("tail").stdout, r"(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d info started agents=0 ")
+        self.assertRegex(self.command("tail").stdout, r"(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d info started pid=\d+ agents=0 ")
         self.kill()
         (self.root / "tmp/deliveries/1-deadbeef.msg.bob").write_text("x")
         self.assertIn("has no pending delivery", self.command("fsck", code=1).stdout)
