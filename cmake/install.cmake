@@ -3,7 +3,7 @@
 target_compile_definitions(warren_api PUBLIC WARREN_VERSION="${PROJECT_VERSION}")
 
 # The library: every module but those that only the command line uses, and SQLite when it is ours.
-set(program_only cli mcp documents drives context tools session sandbox fuse changes relay net toml)
+set(program_only cli mcp documents drives context tools session sandbox fuse net toml)
 set(pieces "")
 foreach(module IN LISTS WARREN_MODULES)
   if(NOT module IN_LIST program_only)
@@ -20,17 +20,30 @@ else()
   set(WARREN_SYSTEM_SQLITE ON)
 endif()
 
+# Debian has no static archive of fmt, so libwarren.a contains what it needs of it.
+if(fmt_VERSION VERSION_GREATER_EQUAL 9 AND fmt_VERSION VERSION_LESS 10)
+  set(own_fmt ${CMAKE_CURRENT_LIST_DIR}/package/static_fmt.cc)
+  set(static_fmt_libraries "")
+  set(WARREN_STATIC_NEEDS_FMT OFF)
+  set(WARREN_PC_FMT "")
+else()
+  set(own_fmt "")
+  set(static_fmt_libraries fmt::fmt)
+  set(WARREN_STATIC_NEEDS_FMT ON)
+  set(WARREN_PC_FMT "-lfmt ")
+endif()
+
 function(warren_library target kind)
-  add_library(${target} ${kind} ${pieces})
+  add_library(${target} ${kind} ${pieces} ${ARGN})
   set_target_properties(${target} PROPERTIES OUTPUT_NAME warren LINKER_LANGUAGE CXX)
   target_compile_features(${target} INTERFACE cxx_std_20)
   target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                                  $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 endfunction()
 
-warren_library(warren_static STATIC)
+warren_library(warren_static STATIC ${own_fmt})
 set_target_properties(warren_static PROPERTIES EXPORT_NAME static)
-target_link_libraries(warren_static PUBLIC fmt::fmt Threads::Threads OpenSSL::Crypto ${CMAKE_DL_LIBS} ${sqlite_libraries})
+target_link_libraries(warren_static PUBLIC ${static_fmt_libraries} Threads::Threads OpenSSL::Crypto ${CMAKE_DL_LIBS} ${sqlite_libraries})
 install(TARGETS warren_static EXPORT warren-static ARCHIVE)
 install(EXPORT warren-static NAMESPACE warren:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/warren)
 

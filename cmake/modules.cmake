@@ -14,7 +14,7 @@ endforeach()
 
 add_library(warren_warnings INTERFACE)
 target_compile_options(warren_warnings INTERFACE
-  -Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough
   -Wno-missing-field-initializers # designated initialisers leave other members at their defaults on purpose
   $<$<BOOL:${WARREN_WARNINGS_ARE_ERRORS}>:-Werror>)
 

@@ -104,8 +104,9 @@ using Status = Result<void>;
 
 #define WARREN_CONCAT_INNER(a, b) a##b
 #define WARREN_CONCAT(a, b) WARREN_CONCAT_INNER(a, b)
+// Statement expressions are an extension of GCC and Clang; __extension__ keeps -Wpedantic quiet about it.
 #define WARREN_TRY_NAMED(name, ...)        \
-  ({                                       \
+  __extension__({                          \
     auto&& name = (__VA_ARGS__);           \
     if (!name.ok()) [[unlikely]]           \
       return std::move(name).take_error(); \

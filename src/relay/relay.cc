@@ -21,11 +21,11 @@ constexpr int kAwaySteps = 6;
 
 }  // namespace
 
-Relay::Relay(std::unique_ptr<Root> root, Config config, Clock& clock, LauncherOptions launch)
+Relay::Relay(std::unique_ptr<Root> root, std::unique_ptr<ConfigFile> config, Clock& clock, LauncherOptions launch)
     : root_(std::move(root)),
       config_(std::move(config)),
       clock_(clock),
-      log_(root_->dir(), config_.log_bytes_max, clock, {config_.log_level, config_.log_files}),
+      log_(root_->dir(), config_->now().log_bytes_max, clock, {config_->now().log_level, config_->now().log_files}),
       metrics_(clock),
       launch_(std::move(launch)) {}
 
@@ -37,11 +37,11 @@ Result<std::unique_ptr<Relay>> Relay::start(const std::string& path, Clock& cloc
   auto root = WARREN_TRY(Root::open(path, MakeRoot::kYes));
   WARREN_TRY(root->lock());
   if (!ledger.empty()) WARREN_TRY(set_ledger(*root, ledger));
-  Config config = WARREN_TRY(root->read_config());
+  auto config = WARREN_TRY(ConfigFile::open(*root));
   std::unique_ptr<Relay> relay(new Relay(std::move(root), std::move(config), clock, std::move(launch)));
   relay->root_->note_holder(current_process()).ignore("a full disk, say: then only `down` does not find us");
   Status opened = relay->open();
-  bool may_wait = !relay->config_.ledger.empty() && !opened.ok() && opened.error().code() == Code::kUnavailable;
+  bool may_wait = !relay->config_->now().ledger.empty() && !opened.ok() && opened.error().code() == Code::kUnavailable;
   if (may_wait) relay->note_ledger_away(opened.error());
   else WARREN_TRY(std::move(opened));
   return relay;
@@ -57,7 +57,7 @@ Status Relay::open() {
 }
 
 Status Relay::open_once() {
-  rounds_ = WARREN_TRY(Rounds::open({*root_, config_, clock_, log_, metrics_}, launch_));
+  rounds_ = WARREN_TRY(Rounds::open({*root_, config_->now(), clock_, log_, metrics_}, *config_, launch_));
   return Ok{};
 }
 

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "relay/root/config.h"
+#include "relay/root/config_file.h"
 #include "relay/root/log.h"
 #include "relay/root/root.h"
 #include "relay/spawn/launcher.h"
@@ -34,14 +34,14 @@ class Relay {
   void set_metrics_address(std::string where);  // they are served there: before run()
 
  private:
-  Relay(std::unique_ptr<Root> root, Config config, Clock& clock, LauncherOptions launch);
+  Relay(std::unique_ptr<Root> root, std::unique_ptr<ConfigFile> config, Clock& clock, LauncherOptions launch);
   Status open();
   Status open_once();
   Result<bool> wait_for_ledger(int stop);  // false: `stop` became readable
   void note_ledger_away(const Error& why);
 
   std::unique_ptr<Root> root_;
-  Config config_;
+  std::unique_ptr<ConfigFile> config_;
   Clock& clock_;
   Log log_;
   Metrics metrics_;

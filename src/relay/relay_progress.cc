@@ -218,7 +218,8 @@ Status Rounds::plan_operations(Plan& plan) {
       if (!plan.is_trial || trials_.is_tried(operation.id)) WARREN_TRY(try_operation(plan, operation));
     }
   }
-  if (!plan.is_trial) operations_wanted_ = has_more;
+  bool is_unfinished = std::exchange(has_unfinished_removal_, false);
+  if (!plan.is_trial) operations_wanted_ = has_more || is_unfinished;
   return Ok{};
 }
 
@@ -254,6 +255,7 @@ Result<Readiness> Rounds::plan_operation(Plan& plan, const Operation& operation)
     attachments_->start_sweep(payload == Json{{"all", true}} ? 0 : config_.attachment_keep.count());
     return Readiness::kReady;
   }
+  if (operation.type == "remove") return plan_removal(plan, text_in(payload, "agent"));
   if (operation.type == "release") {
     WARREN_TRY(lives_.plan_release_for(plan, payload));
     return Readiness::kReady;
@@ -267,6 +269,31 @@ Result<Readiness> Rounds::plan_operation(Plan& plan, const Operation& operation)
     return Error(Code::kInvalid, "the request names no dead letter");
   }
   return plan_letter(plan, operation, payload["dead_letter"].get<std::int64_t>());
+}
+
+// The agent's directory is gone: what waited for it becomes dead letters, so that the next agent of that name does not
+// get it. A page in each round; kWaits: there is more.
+Result<Readiness> Rounds::plan_removal(Plan& plan, const std::string& name) {
+  WARREN_TRY(check_agent_name(name));
+  registry_.add_all();
+  const AgentRow* agent = router_.find_agent(name);
+  if (agent == nullptr) return Error(Code::kNotFound, fmt::format("there is no agent {}", quote(name)));
+  if (agent->status != "terminated") {
+    return Error(Code::kConflict, fmt::format("agent {} has been registered again", quote(name)));
+  }
+  for (const std::string& channel : router_.channels_of(name)) {
+    plan.subscriptions.push_back({channel, name, false});
+    router_.unsubscribe(channel, name);
+  }
+  auto stored = WARREN_TRY(ledger_->in_state(name, DeliveryState::kStored, 0, kPage));
+  Error why(Code::kNotFound, fmt::format("agent {} was removed", quote(name)));
+  for (const Delivery& delivery : stored) {
+    plan.acks.push_back({delivery, DeliveryState::kDead, why.message()});
+    notices_.nack(plan, delivery.message_id.substr(0, delivery.message_id.find('/')), delivery.message_id, why);
+  }
+  if (stored.size() < kPage) return Readiness::kReady;
+  has_unfinished_removal_ = true;
+  return Readiness::kWaits;
 }
 
 Result<Readiness> Rounds::plan_letter(Plan& plan, const Operation& operation, std::int64_t id) {

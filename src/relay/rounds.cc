@@ -8,6 +8,7 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/path.h"
 #include "os/error.h"
@@ -39,9 +40,10 @@ std::uint64_t seed_of_process() {
 
 }  // namespace
 
-Rounds::Rounds(const Environment& all, LauncherOptions launch, Opened opened)
+Rounds::Rounds(const Environment& all, ConfigFile& config_file, LauncherOptions launch, Opened opened)
     : root_(all.root),
       config_(all.config),
+      config_file_(config_file),
       clock_(all.clock),
       log_(all.log),
       metrics_(all.metrics),
@@ -73,16 +75,19 @@ Rounds::Rounds(const Environment& all, LauncherOptions launch, Opened opened)
   if (ledger_->homes() != nullptr) router_.set_home(ledger_->homes()->id());
 }
 
-Result<std::unique_ptr<Rounds>> Rounds::open(const Environment& all, LauncherOptions launch) {
+Result<std::unique_ptr<Rounds>> Rounds::open(const Environment& all, ConfigFile& config_file, LauncherOptions launch) {
   Opened opened;
   opened.ledger = WARREN_TRY(open_ledger(all.root, all.config, LedgerUse::kServe, all.clock));
   opened.attachments = WARREN_TRY(Attachments::open(all.root, *opened.ledger, all.config, all.clock, all.log));
   opened.watcher = WARREN_TRY(Watcher::open(all.root, all.config, all.clock, all.log));
-  std::unique_ptr<Rounds> rounds(new Rounds(all, std::move(launch), std::move(opened)));
+  std::unique_ptr<Rounds> rounds(new Rounds(all, config_file, std::move(launch), std::move(opened)));
   Status recovered = rounds->recover().within("recover");
   rounds->must_recover_ = rounds->ledger_->engine().is_lost();  // the first round connects again
   if (!rounds->must_recover_) WARREN_TRY(std::move(recovered));
-  WARREN_TRY(rounds->upkeep_.start([all] { return open_ledger(all.root, all.config, LedgerUse::kRead, all.clock); }));
+  // A copy of the config: it is called by another thread.
+  WARREN_TRY(rounds->upkeep_.start([all, config = all.config] {  //
+    return open_ledger(all.root, config, LedgerUse::kRead, all.clock);
+  }));
   return rounds;
 }
 
@@ -232,7 +237,37 @@ Status Rounds::remove_orphans() {
   return Ok{};
 }
 
+// Between rounds.
+void Rounds::reread_config() {
+  std::optional<ConfigFile::Change> change = config_file_.reread();
+  if (!change) return;
+  if (change->error) {
+    metrics_.set_config_remark(fmt::format("the changed config.json is not used, the relay keeps its configuration: {}",
+                                           change->error->message()));
+    log_.note(Severity::kError, "config_refused", {{"error", change->error->message()}});
+  } else {
+    bool is_complete = change->postponed.empty();
+    metrics_.set_config_remark(is_complete ? ""
+                                           : fmt::format("config.json: {} will be used at the next start",
+                                                         fmt::join(change->postponed, ", ")));
+    use_new_config();
+    log_.note(Severity::kInfo, "config_read", {{"used_at_next_start", change->postponed}});
+  }
+  note_metrics_change();
+}
+
+// For the parts that keep copies of their settings. The others see config_.
+void Rounds::use_new_config() {
+  log_.set_options(config_.log_bytes_max, {config_.log_level, config_.log_files});
+  router_.set_lead(config_.lead);
+  if (!router_.find_lead().empty()) waiting_.add(std::string(kLead));
+  watcher_->note_rescan();
+  attachments_->start_sweep(config_.attachment_keep.count());
+  upkeep_.use_new_config();
+}
+
 void Rounds::rescan() {
+  reread_config();
   watcher_->note_rescan();
   upkeep_.check_disk();
   registry_.add_all();
@@ -309,6 +344,7 @@ Status Rounds::run(int stop) {
     watcher_->take_events();
     if (watcher_->rescan_is_due()) rescan();
     if (watcher_->take_agents_changed()) registry_.add_all();
+    if (watcher_->take_config_changed()) reread_config();
     if (watcher_->take_poke()) on_poke();
     take_hashed();
     hear_news();

@@ -42,7 +42,7 @@
 #include "relay/operation_trials.h"
 #include "relay/plan.h"
 #include "relay/protocol/message.h"
-#include "relay/root/config.h"
+#include "relay/root/config_file.h"
 #include "relay/root/log.h"
 #include "relay/root/root.h"
 #include "relay/shared/routed_deliveries.h"
@@ -58,7 +58,8 @@ namespace warren::relay {
 class Rounds {
  public:
   // Opens the ledger and recovers.
-  static Result<std::unique_ptr<Rounds>> open(const Environment& all, LauncherOptions launch);
+  // `config_file` is where the environment's config comes from.
+  static Result<std::unique_ptr<Rounds>> open(const Environment& all, ConfigFile& config_file, LauncherOptions launch);
 
   // Serves until `stop` becomes readable, and finishes the messages it has accepted.
   Status run(int stop);
@@ -71,7 +72,7 @@ class Rounds {
     std::unique_ptr<Attachments> attachments;
     std::unique_ptr<Watcher> watcher;
   };
-  Rounds(const Environment& all, LauncherOptions launch, Opened opened);
+  Rounds(const Environment& all, ConfigFile& config_file, LauncherOptions launch, Opened opened);
   Status recover();
   Status recover_read(bool is_after_power_cut);
   Result<std::int64_t> resume(bool is_after_power_cut);  // pending deliveries; returns how many
@@ -79,6 +80,8 @@ class Rounds {
   Status record_again(const std::vector<Delivery>& page);
   Status remove_orphans();
   void rescan();
+  void reread_config();
+  void use_new_config();
   void on_poke();
   Result<bool> round();  // whether there was something to do
   void finish();
@@ -117,8 +120,9 @@ class Rounds {
   Status plan_retries(Plan& plan);
   Status plan_operations(Plan& plan);
   Status try_operation(Plan& plan, const Operation& operation);
-  // These three: kWaits for an attachment that is being hashed, and take_hashed() has it planned again.
+  // These: kWaits for an attachment that is being hashed, and take_hashed() has it planned again.
   Result<Readiness> plan_operation(Plan& plan, const Operation& operation);
+  Result<Readiness> plan_removal(Plan& plan, const std::string& name);
   Result<Readiness> plan_letter(Plan& plan, const Operation& operation, std::int64_t letter);
   Result<Readiness> redeliver(Plan& plan, const DeadLetter& letter);
   Result<Readiness> restage(Plan& plan, Delivery delivery);
@@ -160,6 +164,7 @@ class Rounds {
 
   Root& root_;
   const Config& config_;
+  ConfigFile& config_file_;
   Clock& clock_;
   Log& log_;
   Metrics& metrics_;
@@ -189,6 +194,7 @@ class Rounds {
   AttachmentCourier courier_;
   RoutedDeliveries routed_;
   bool operations_wanted_ = true;
+  bool has_unfinished_removal_ = false;  // of an agent: plan_removal()
   OperationTrials trials_;
   std::map<std::string, std::int64_t> touched_us_;      // agent → last_seen_at as it was last recorded
   std::map<std::string, std::int64_t> newest_sent_ns_;  // sender → by the names of its files

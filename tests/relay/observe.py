@@ -489,7 +489,7 @@ class Logs(Observe):
         self.setUp()
         self.up()
         self.agent("alice", "bob")
-        tail = subprocess.Popen([WARREN, "relay", "tail", "--follow", "--root", self.root], stdout=subprocess.PIPE, text=True)
+        tail = subprocess.Popen([WARREN, "relay", "tail", "--follow", "--json", "--root", self.root], stdout=subprocess.PIPE, text=True)
         self.addCleanup(tail.kill)
         ids = []
         for number in range(40):

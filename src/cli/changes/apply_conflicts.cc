@@ -1,7 +1,5 @@
 #include "cli/changes/apply_conflicts.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "cli/show/text.h"
@@ -39,27 +37,10 @@ std::string_view advice_about(const Arguments& args) {
 
 Result<ResolvedConflicts> resolve_conflicts(const Arguments& args, const AgentOverlay& overlay,
                                             const std::vector<TreeChange>& changes, MergedContents& contents) {
-  std::vector<ApplyConflict> conflicts = WARREN_TRY(find_conflicts(overlay, changes));
-  ResolvedConflicts resolved;
-  bool marks = args.has("conflict");
-  if (!args.has("merge") && !marks) {
-    resolved.left = std::move(conflicts);
-    return resolved;
-  }
-  for (ApplyConflict& conflict : conflicts) {
-    auto change = std::find_if(changes.begin(), changes.end(), [&](const TreeChange& one) {
-      return one.path == conflict.path && one.kind != TreeChangeKind::kDeleted;
-    });
-    std::optional<MergedChange> merged;
-    if (change != changes.end()) merged = WARREN_TRY(merge_change_or_mark(overlay, *change));
-    if (!merged || (!merged->is_clean && !marks)) {
-      resolved.left.push_back(std::move(conflict));
-      continue;
-    }
-    if (!merged->is_clean) resolved.marked.push_back(conflict.path);
-    contents.insert_or_assign(conflict.path, std::move(merged->text));
-  }
-  return resolved;
+  ConflictPolicy policy = args.has("conflict") ? ConflictPolicy::kMark
+                          : args.has("merge")  ? ConflictPolicy::kMerge
+                                               : ConflictPolicy::kKeep;
+  return warren::resolve_conflicts(overlay, changes, policy, contents);
 }
 
 void print_conflicts(Context& context, const Arguments& args, const std::vector<ApplyConflict>& conflicts,

@@ -7,15 +7,12 @@
 #include "base/json.h"
 #include "changes/apply.h"
 #include "changes/conflicts.h"
+#include "changes/resolve.h"
 #include "cli/changes/apply_consent.h"
 #include "cli/context.h"
 
 namespace warren::cli {
 
-struct ResolvedConflicts {
-  std::vector<ApplyConflict> left;  // that remain
-  std::vector<std::string> marked;  // paths that are written with conflict markers
-};
 // Merges with --merge, and marks what cannot be merged with --conflict=markers; the results go to `contents`.
 Result<ResolvedConflicts> resolve_conflicts(const Arguments& args, const AgentOverlay& overlay,
                                             const std::vector<TreeChange>& changes, MergedContents& contents);

@@ -6,7 +6,7 @@
 #include "agent/sessions.h"
 #include "base/path.h"
 #include "changes/permission.h"
-#include "changes/remarks.h"
+#include "changes/resolve.h"
 #include "cli/changes/changes_output.h"
 #include "os/host_files.h"
 #include "os/terminal.h"
@@ -14,13 +14,6 @@
 
 namespace warren::cli {
 namespace {
-
-bool is_home(const std::string& base) {
-  Result<std::string> home = home_directory();
-  if (!home.ok()) return false;
-  Result<std::string> canonical = canonical_host_path(*home);
-  return canonical.ok() && *canonical == base;
-}
 
 // Whether --trust-base names the base; an error if it names another directory.
 Result<bool> is_named(const Arguments& args, const AgentOverlay& overlay) {
@@ -61,12 +54,10 @@ struct ProgramsQuestion {
 Result<std::optional<ProgramsQuestion>> find_programs_question(const AgentOverlay& overlay,
                                                                const std::vector<TreeChange>& changes) {
   ProgramsQuestion found{.question = {.about = "programs", .why = {}, .agree = "--yes", .files = {}}};
-  auto view = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
-  for (const TreeChange& change : changes) {
-    Remarks remarks = WARREN_TRY(remarks_of(overlay, change));
-    if (remarks.runs.empty()) continue;
-    found.is_in_git = found.is_in_git || remarks.is_in_git;
-    found.question.files.push_back({change.path, remarks.runs});
+  std::vector<SelfRunningFile> files = WARREN_TRY(list_self_running(overlay, changes));
+  for (SelfRunningFile& file : files) {
+    found.is_in_git = found.is_in_git || file.is_in_git;
+    found.question.files.push_back({std::move(file.path), std::move(file.runs)});
   }
   std::size_t count = found.question.files.size();
   if (count == 0) return std::optional<ProgramsQuestion>();
@@ -111,7 +102,7 @@ Result<bool> agrees_to_base(Context& context, const Arguments& args, const Agent
 Result<bool> agrees_to_programs(Context& context, const Arguments& args, const AgentOverlay& overlay,
                                 const std::vector<TreeChange>& changes) {
   if (args.has("yes")) return true;
-  if (is_home(overlay.base_path)) return agrees_to_home(context, overlay, changes.size());
+  if (is_home_directory(overlay.base_path)) return agrees_to_home(context, overlay, changes.size());
   std::optional<ProgramsQuestion> found = WARREN_TRY(find_programs_question(overlay, changes));
   if (!found) return true;
   const ApplyQuestion& question = found->question;
@@ -135,7 +126,7 @@ Result<std::vector<ApplyQuestion>> list_questions(const Arguments& args, const A
   if (std::optional<ApplyQuestion> base = WARREN_TRY(find_base_question(args, overlay)))
     all.push_back(*std::move(base));
   if (what == AskAbout::kBase || args.has("yes")) return all;
-  if (is_home(overlay.base_path)) {
+  if (is_home_directory(overlay.base_path)) {
     all.push_back(home_question(changes.size()));
     return all;
   }

@@ -67,9 +67,13 @@ Result<std::unique_ptr<relay::Client>> make_relay_client(Context& context, relay
 
 }  // namespace
 
+Status check_relay_agent(const relay::Root& root, const std::string& agent) {
+  return check_is_registered(root, agent, "");
+}
+
 Result<std::unique_ptr<relay::Client>> open_relay_client(Context& context, relay::Root& root,
                                                          const std::string& agent) {
-  WARREN_TRY(check_is_registered(root, agent, ""));
+  WARREN_TRY(check_relay_agent(root, agent));
   return make_relay_client(context, root, agent);
 }
 

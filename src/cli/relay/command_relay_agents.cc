@@ -244,7 +244,7 @@ std::vector<Command> make_relay_agents() {
       .positionals = {{.name = "NAME", .help = "the agent", .suggest = Suggest::kRelayAgents}},
       .options = {{.name = "user", .value = "USER", .help = "the user the agent runs as: a name, UID or UID:GID"}},
       .handler = run_register};
-  return {agents, registers, make_spawn(), make_release()};
+  return {agents, registers, make_relay_remove(), make_spawn(), make_release()};
 }
 
 }  // namespace warren::cli

@@ -22,6 +22,7 @@ namespace warren::cli {
 namespace {
 
 constexpr std::int64_t kPollNs = 20'000'000;
+constexpr std::int64_t kNsPerSecond = 1'000'000'000;
 constexpr std::size_t kLettersSearched = 10'000;
 constexpr std::size_t kBodyBytes = std::size_t{64} << 20;  // the relay's own limit is lower
 
@@ -153,6 +154,9 @@ Json received_json(const relay::Received& received, const Json& attachments) {
                {"from", received.sender},
                {"to", printable(received.message.to)},
                {"kind", received.message.kind}};
+  if (std::int64_t at_ns = relay::timestamp_of(received.file).value_or(0); at_ns != 0) {
+    json["delivered_at_us"] = at_ns / 1000;
+  }
   if (!received.message.thread.empty()) set_bytes(json, "thread", received.message.thread);
   if (!received.message.reference.empty()) set_bytes(json, "reference", received.message.reference);
   for (const relay::Header& header : received.message.others) {
@@ -166,7 +170,9 @@ Json received_json(const relay::Received& received, const Json& attachments) {
 }
 
 void show(Context& context, const relay::Received& received, const Json& attachments) {
-  context.out.print("{} from {}", context.out.name(received.file), context.out.name(received.sender));
+  context.out.print("{} {} from {}", context.out.name(received.file),
+                    format_time(relay::timestamp_of(received.file).value_or(0) / kNsPerSecond),
+                    context.out.name(received.sender));
   if (received.message.kind != "message") context.out.print(" ({})", context.out.name(received.message.kind));
   if (!received.message.reference.empty()) context.out.print(" about {}", context.out.name(received.message.reference));
   context.out.print("\n");
@@ -351,13 +357,13 @@ std::vector<Command> make_relay_messages() {
                             {.name = "json", .help = "print JSON, one line per message"}},
                 .handler = run_inbox};
   Command ack{.name = "ack",
-              .summary = "Acknowledge a message",
-              .details = "",
+              .summary = "Acknowledge a message, and take it out of the inbox",
+              .details = "It is moved to inbox/.done, if it is still in the inbox.",
               .positionals = {name, message},
               .handler = run_ack};
   Command nack{.name = "nack",
-               .summary = "Report that a message was not processed",
-               .details = "",
+               .summary = "Report that a message was not processed, and take it out of the inbox",
+               .details = "It is moved to inbox/.done, if it is still in the inbox.",
                .positionals = {name, message, {.name = "REASON", .help = "why", .times = Times::kOptional}},
                .handler = run_nack};
   Command channels{.name = "channels",

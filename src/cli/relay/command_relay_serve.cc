@@ -1,4 +1,5 @@
-// Commands for the relay itself: up, down, status, tail.
+// Commands for the relay itself: up, down, status.
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -125,6 +126,19 @@ Json delivery_json(const relay::Delivery& delivery) {
   return json;
 }
 
+// The ledger says "completed" once a message is in all inboxes. People want to know how far its recipients are: the
+// state of the delivery that is behind the others.
+std::string_view progress_of(const relay::MessageRow& message, const std::vector<relay::Delivery>& deliveries) {
+  if (message.status == "failed") return "failed";
+  if (deliveries.empty()) return message.status == "completed" ? "done" : "accepted";
+  using State = relay::DeliveryState;
+  constexpr std::array kOrder{State::kHeld,      State::kStored, State::kRouted, State::kPending,
+                              State::kDelivered, State::kRead,   State::kNacked, State::kAcked};
+  auto place_of = [&](const relay::Delivery& one) { return std::find(kOrder.begin(), kOrder.end(), one.state); };
+  auto is_behind = [&](const relay::Delivery& a, const relay::Delivery& b) { return place_of(a) < place_of(b); };
+  return relay::name_of(std::min_element(deliveries.begin(), deliveries.end(), is_behind)->state);
+}
+
 Result<Exit> show_message(Context& context, const Arguments& args, relay::Ledger& ledger) {
   const std::string& id = args.get("MESSAGE");
   std::optional<relay::StoredMessage> found = WARREN_TRY(ledger.find_message(id));
@@ -136,14 +150,14 @@ Result<Exit> show_message(Context& context, const Arguments& args, relay::Ledger
                  {"from", message.agent},
                  {"to", printable(message.target)},
                  {"kind", message.type},
-                 {"status", message.status}};
+                 {"status", progress_of(message, deliveries)}};
     if (!message.error.empty()) json["error"] = printable(message.error);
     json["deliveries"] = Json::array();
     for (const relay::Delivery& delivery : deliveries) json["deliveries"].push_back(delivery_json(delivery));
     context.out.json(json);
     return Exit::kOk;
   }
-  context.out.print("{} {}{}\n", message.id, message.status,
+  context.out.print("{} {}{}\n", message.id, progress_of(message, deliveries),
                     message.error.empty() ? "" : ": " + printable(message.error));
   for (const relay::Delivery& delivery : deliveries) {
     context.out.print("  {} {}{}\n", delivery.recipient, relay::name_of(delivery.state),
@@ -155,6 +169,7 @@ Result<Exit> show_message(Context& context, const Arguments& args, relay::Ledger
 // What the running relay says about itself, in its stats.json.
 struct Stats {
   std::string metrics;  // where it serves its metrics; "": nowhere
+  std::string config;   // what of config.json it does not use; "": it uses all of it
   std::vector<std::string> problems;
 };
 
@@ -165,6 +180,8 @@ Stats stats_of_relay(const relay::Root& root) {
   if (!stats.ok() || !process.ok() || !stats->contains("pid") || (*stats)["pid"] != process->pid) return out;
   auto metrics = stats->find("metrics");
   if (metrics != stats->end() && metrics->is_string()) out.metrics = printable(metrics->get<std::string>());
+  auto config = stats->find("config");
+  if (config != stats->end() && config->is_string()) out.config = printable(config->get<std::string>());
   auto problems = stats->find("problems");
   if (problems == stats->end() || !problems->is_array()) return out;
   for (const Json& one : *problems) {
@@ -202,6 +219,7 @@ Result<Exit> run_status(Context& context, const Arguments& args) {
                  {"failed_operations", counts.failed_operations},
                  {"problems", stats.problems}};
     if (!stats.metrics.empty()) json["metrics"] = stats.metrics;
+    if (!stats.config.empty()) json["config"] = stats.config;
     Result<ProcessIdentity> process = root->find_holder();
     if (is_up && process.ok()) json["pid"] = process->pid;
     context.out.json(json);
@@ -209,48 +227,17 @@ Result<Exit> run_status(Context& context, const Arguments& args) {
   }
   context.out.print("{}\n", is_up ? "up" : "down");
   for (const std::string& problem : stats.problems) context.out.print("problem: {}\n", printable(problem));
+  if (!stats.config.empty()) context.out.print("config: {}\n", stats.config);
   if (!stats.metrics.empty()) context.out.print("metrics: http://{}/metrics\n", stats.metrics);
-  for (const auto& [status, count] : counts.messages) context.out.print("messages {}: {}\n", status, count);
+  for (const auto& [status, count] : counts.messages) {
+    context.out.print("messages {}: {}\n", status == "completed" ? "handed on" : status, count);
+  }
   for (const auto& [state, count] : counts.deliveries) context.out.print("deliveries {}: {}\n", state, count);
   context.out.print("dead letters: {}\n", counts.dead_letters);
   if (counts.failed_operations > 0) {
     context.out.print("failed operations: {} (`warren relay operations` lists them)\n", counts.failed_operations);
   }
   return exit;
-}
-
-bool is_renamed(const relay::Root& root, const Fd& log) {
-  struct stat mine {};
-  struct stat named {};
-  return ::fstat(log.get(), &mine) == 0 && ::fstatat(root.dir(), "relay.log", &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-         named.st_ino != mine.st_ino;
-}
-
-// Prints the log's last lines. With --follow, continues with the new log after a rotation.
-Result<Exit> run_tail(Context& context, const Arguments& args) {
-  constexpr off_t kLast = 4096;
-  auto root = WARREN_TRY(open_relay_root(context, args));
-  Fd log = WARREN_TRY(relay::open_below(root->dir(), "relay.log", O_RDONLY));
-  std::optional<RelayWaiting> waiting;
-  if (args.has("follow")) waiting = WARREN_TRY(RelayWaiting::open(root->dir()));
-  off_t size = ::lseek(log.get(), 0, SEEK_END);
-  std::string buffer(65'536, '\0');
-  ::lseek(log.get(), std::max<off_t>(0, size - kLast), SEEK_SET);
-  bool skip_line = size > kLast;
-  for (;;) {
-    bool is_rotated = is_renamed(*root, log);  // checked first, so that the read below gets everything
-    std::size_t got = WARREN_TRY(read_some(log.get(), as_mutable_bytes(buffer)));
-    std::string_view text = std::string_view(buffer).substr(0, got);
-    if (skip_line) text.remove_prefix(std::min(text.size(), text.find('\n') + 1));
-    skip_line = false;
-    context.out.text(text);
-    if (got > 0) continue;
-    if (!waiting) return Exit::kOk;
-    WARREN_TRY(context.out.finish());
-    Result<Fd> next = is_rotated ? relay::open_below(root->dir(), "relay.log", O_RDONLY) : Result<Fd>(Fd());
-    if (is_rotated && next.ok()) log = std::move(next).take_value();
-    else if (WARREN_TRY(waiting->wait()) == RelayWaiting::Woken::kEnd) return Exit::kOk;
-  }
 }
 
 }  // namespace
@@ -278,12 +265,7 @@ std::vector<Command> make_relay_servers() {
       .positionals = {{.name = "MESSAGE", .help = "a message's id: SENDER/STEM", .times = Times::kOptional}},
       .options = {json_option()},
       .handler = run_status};
-  Command tail{.name = "tail",
-               .summary = "Show the end of the relay's log",
-               .details = "",
-               .options = {{.name = "follow", .letter = 'f', .help = "continue as lines are added"}},
-               .handler = run_tail};
-  return {up, down, status, tail, make_relay_top()};
+  return {up, down, status, make_relay_tail(), make_relay_top()};
 }
 
 }  // namespace warren::cli

@@ -14,21 +14,24 @@
 
 namespace warren::cli {
 
-std::vector<Command> make_relay_servers();   // up, down, status, tail
+std::vector<Command> make_relay_servers();   // up, down, status, tail, top
 std::vector<Command> make_relay_messages();  // send, broadcast, inbox, ack, nack, channels
 // Until the letter's delivery was made, or waits for its recipient. Fails if it died again.
 Status wait_for_redelivery(Context& context, relay::Ledger& ledger, const relay::DeadLetter& letter,
                            std::int64_t until_ns);
-std::vector<Command> make_relay_agents();      // agents, register, spawn, release
+std::vector<Command> make_relay_agents();      // agents, register, remove, spawn, release
 std::vector<Command> make_relay_caretakers();  // dead, operations, archive, backup, adopt, fsck
 
 Command make_relay_top();
+Command make_relay_tail();
+Command make_relay_remove();
 
 Option relay_root_option();
 Result<std::string> relay_root_path(Context& context, const Arguments& args);
 Result<std::unique_ptr<relay::Root>> open_relay_root(Context& context, const Arguments& args);
 // For commands of agents, which may see only their own part of the root.
 Result<std::unique_ptr<relay::Root>> open_agent_root(Context& context, const Arguments& args);
+Status check_relay_agent(const relay::Root& root, const std::string& agent);  // kNotFound names similar agents
 Status check_can_wait(const relay::Root& root);  // for '--wait': whether the ledger is visible
 // With the token from the environment, if it is this agent's. An agent that is not registered is an error that names
 // similar ones: a typo must not create a mailbox.

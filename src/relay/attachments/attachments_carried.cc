@@ -15,7 +15,8 @@ constexpr std::size_t kDroppedPerSweep = 64;
 
 Status Attachments::open_carrier(const Root& root) {
   carried_ = WARREN_TRY(CarriedAttachments::open(ledger_.engine(), ledger_.homes()->id(), clock_));
-  auto open = [this, &root] { return open_ledger(root, config_, LedgerUse::kRequest, clock_); };
+  // A copy: it is called by the carrier's thread.
+  auto open = [this, &root, config = config_] { return open_ledger(root, config, LedgerUse::kRequest, clock_); };
   carrier_ = WARREN_TRY(
       Carrier::open(store_, clock_, log_, {.fetch_bytes_max = config_.attachment_bytes_max, .open_ledger = open}));
   return Ok{};

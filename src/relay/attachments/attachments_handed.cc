@@ -36,8 +36,8 @@ Result<Readiness> Attachments::take_in_one(const std::string& hash, const std::s
   std::string key = fmt::format("{}>{}", sender, hash);
   auto known = taken_in_.find(key);
   if (known != taken_in_.end() && known->second == sent.identity && store_.open(hash).ok()) return Readiness::kReady;
-  auto work = [this, sender, hash](const std::atomic<bool>& stop) {
-    return handover_.take_in(sender, hash, config_.attachment_bytes_max, stop);
+  auto work = [this, sender, hash, most = config_.attachment_bytes_max](const std::atomic<bool>& stop) {
+    return handover_.take_in(sender, hash, most, stop);
   };
   auto done = hashed_.extract(key);
   bool is_done = !done.empty() && (!done.mapped().ok() || done.mapped()->identity == sent.identity);

@@ -14,6 +14,7 @@
 #include "base/path.h"
 #include "os/error.h"
 #include "os/host_files.h"
+#include "relay/delivery/inbox_file.h"
 #include "relay/protocol/names.h"
 
 namespace warren::relay {
@@ -132,13 +133,29 @@ Status Client::take(const std::string& file) {
 Status Client::acknowledge(std::string_view reference) {
   Message message{.to = std::string(kOrchestrator), .kind = "ack", .reference = std::string(reference)};
   WARREN_TRY(send(message));
-  return Ok{};
+  return take_referenced(reference);
 }
 
 Status Client::refuse(std::string_view reference, std::string_view why) {
   Message message{.to = std::string(kOrchestrator), .kind = "nack", .reference = std::string(reference)};
   message.body = why;
   WARREN_TRY(send(message));
+  return take_referenced(reference);
+}
+
+// After the answer is durable: if we are killed in between, the message is shown again, and answered again.
+Status Client::take_referenced(std::string_view reference) {
+  bool is_file = reference.find('/') == reference.npos;
+  std::string end = is_file ? std::string(reference) : inbox_name_end(reference);
+  if (is_file && !end.ends_with(".msg")) end += ".msg";
+  std::vector<std::string> files = WARREN_TRY(list_inbox());
+  for (const std::string& file : files) {
+    bool is_it = is_file ? file == end : file.ends_with(end);
+    if (!is_it) continue;
+    Status taken = take(file);
+    bool is_gone = !taken.ok() && taken.error().code() == Code::kNotFound;  // another process has taken it
+    if (!is_gone) return taken;
+  }
   return Ok{};
 }
 

@@ -57,12 +57,15 @@ class Client {
   // appended if another file has that name. An existing file with the same content is used as it is.
   Result<std::string> save(const Attachment& attachment, int dir);
 
+  // The reference is the name of a file in the inbox, or a message's id. If the message is still in the inbox, it is
+  // taken.
   Status acknowledge(std::string_view reference);
   Status refuse(std::string_view reference, std::string_view why);
 
  private:
   Client(Root& root, std::string agent, Clock& clock) : root_(root), agent_(std::move(agent)), clock_(clock) {}
   Status open_dirs();
+  Status take_referenced(std::string_view reference);
 
   Root& root_;
   std::string agent_;

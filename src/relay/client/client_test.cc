@@ -10,6 +10,7 @@
 
 #include "crypto/digest.h"
 #include "os/host_files.h"
+#include "relay/delivery/inbox_file.h"
 #include "relay/protocol/names.h"
 #include "testing/fake_clock.h"
 #include "testing/matchers.h"
@@ -128,6 +129,18 @@ TEST_F(ClientTest, AcksAndNacksAreMessagesToTheRelay) {
             (Message{.to = "__orchestrator__", .kind = "ack", .reference = "bob/1-aaaaaaaa"}));
   EXPECT_EQ(*parse_message(*read_host_file(home() + "/outbox/" + files[2], 1000)),
             (Message{.to = "__orchestrator__", .kind = "nack", .reference = "2-aaaaaaaa.msg", .body = "not mine"}));
+}
+
+TEST_F(ClientTest, WhatIsAckedOrNackedLeavesTheInbox) {
+  std::string by_id = inbox_name("bob/1-aaaaaaaa", 1);
+  deliver(by_id, "TO: alice\n\nx");
+  deliver("2-aaaaaaaa.msg", "TO: alice\n\nx");
+  deliver("3-aaaaaaaa.msg", "TO: alice\n\nx");
+  ASSERT_OK(client->acknowledge("bob/1-aaaaaaaa"));
+  ASSERT_OK(client->refuse("2-aaaaaaaa", "not mine"));
+  EXPECT_EQ(*client->list_inbox(), std::vector<std::string>{"3-aaaaaaaa.msg"});
+  EXPECT_EQ(names(home() + "/inbox/.done"), (std::vector<std::string>{by_id, "2-aaaaaaaa.msg"}));
+  ASSERT_OK(client->refuse("2-aaaaaaaa", "again"));
 }
 
 TEST_F(ClientTest, WaitingEndsWhenMailArrives) {

@@ -19,7 +19,11 @@ std::string render(const Message& message, std::string_view sender, std::string_
 }
 
 std::string inbox_name(std::string_view message_id, std::int64_t stamp_ns) {
-  return fmt::format("{:019}-{}.msg", stamp_ns, sha256_hex(as_bytes(message_id)).substr(0, 16));
+  return fmt::format("{:019}{}", stamp_ns, inbox_name_end(message_id));
+}
+
+std::string inbox_name_end(std::string_view message_id) {
+  return fmt::format("-{}.msg", sha256_hex(as_bytes(message_id)).substr(0, 16));
 }
 
 }  // namespace warren::relay

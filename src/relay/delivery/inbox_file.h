@@ -14,5 +14,6 @@ std::string render(const Message& message, std::string_view sender, std::string_
 
 // The name: sorts by the stamp, and is unique to the message.
 std::string inbox_name(std::string_view message_id, std::int64_t stamp_ns);
+std::string inbox_name_end(std::string_view message_id);  // all of it after the stamp
 
 }  // namespace warren::relay

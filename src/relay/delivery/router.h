@@ -25,6 +25,8 @@ class Router {
   // kNotFound: no such agent, or no subscribers. kInvalid: `to` is not a valid name. Never empty.
   Result<std::vector<Route>> resolve(std::string_view to, std::string_view sender) const;
 
+  void set_lead(std::string lead) { lead_ = std::move(lead); }
+
   // Messages to agents of other homes are routed there.
   void set_home(std::string home) { home_ = std::move(home); }
   bool is_remote(const AgentRow& agent) const { return !agent.home.empty() && agent.home != home_; }
@@ -37,6 +39,8 @@ class Router {
   void set_subscriptions(std::map<std::string, std::set<std::string>> all) { channels_ = std::move(all); }
   void subscribe(const std::string& channel, const std::string& agent) { channels_[channel].insert(agent); }
   void unsubscribe(const std::string& channel, const std::string& agent) { channels_[channel].erase(agent); }
+
+  std::vector<std::string> channels_of(const std::string& agent) const;
 
   // The agent that started `agent`: its lead, if there is no other.
   void set_spawner(const std::string& agent, const std::string& spawner) { spawners_[agent] = spawner; }

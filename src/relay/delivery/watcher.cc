@@ -34,6 +34,7 @@ constexpr std::int64_t kRescanShortageNs = 1'000'000'000;  // how long a shortag
 
 constexpr std::uint32_t kOutboxEvents = IN_MOVED_TO | IN_CREATE | IN_MOVE_SELF;
 constexpr std::uint32_t kInboxEvents = IN_DELETE | IN_MOVED_FROM;
+constexpr std::uint32_t kRootEvents = IN_CLOSE_WRITE | IN_MOVED_TO;
 constexpr std::uint32_t kAgentsEvents = IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM;
 
 std::int64_t mtime_ns(const struct stat& info) { return info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec; }
@@ -81,6 +82,7 @@ Result<std::unique_ptr<Watcher>> Watcher::open(Root& root, const Config& config,
   Fd inotify(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   if (!inotify.is_open()) return system_error(errno, "watch directories");
   std::unique_ptr<Watcher> watcher(new Watcher(root, config, clock, log, std::move(inotify)));
+  WARREN_TRY(watcher->watch(root.dir(), kRootEvents | IN_ONLYDIR, {What::kRoot, ""}));
   WARREN_TRY(watcher->watch(root.agents(), kAgentsEvents | IN_ONLYDIR, {What::kAgents, ""}));
   WARREN_TRY(watcher->watch_lock());
   watcher->note_rescan();
@@ -157,6 +159,7 @@ void Watcher::on_event(int id, std::uint32_t mask, std::string_view name) {
   if (found == watches_.end()) return;
   const Watch& watch = found->second;
   switch (watch.what) {
+    case What::kRoot: config_changed_ = config_changed_ || name == "config.json"; break;
     case What::kAgents: agents_changed_ = true; break;
     case What::kLock: poked_ = true; break;
     case What::kInbox:

@@ -81,6 +81,7 @@ class Watcher {
   std::vector<LeftInbox> take_left();
   std::set<std::string> take_inboxes_to_check();  // events of these may have been lost
   bool take_agents_changed();
+  bool take_config_changed() { return std::exchange(config_changed_, false); }
   bool take_poke() { return std::exchange(poked_, false); }
 
   // Removes drafts of senders that died: those seen unchanged for 30 s.
@@ -114,7 +115,7 @@ class Watcher {
     double tokens = 0;
     std::int64_t filled_ns = 0;
   };
-  enum class What { kAgents, kLock, kOutbox, kInbox };
+  enum class What { kRoot, kAgents, kLock, kOutbox, kInbox };
   struct Watch {
     What what;
     std::string agent;
@@ -155,6 +156,7 @@ class Watcher {
   std::uint64_t overflows_ = 0;
   bool agents_changed_ = false;
   std::int64_t agents_changed_at_ns_ = INT64_MAX;  // when agents_changed_ is to be set
+  bool config_changed_ = false;
   bool poked_ = false;
 };
 

@@ -70,10 +70,28 @@ Result<std::unique_ptr<Ledger>> open_ledger(const Root& root, const Config& conf
   return Ledger::open(config.ledger, use, clock, std::move(home));
 }
 
+namespace {
+
+// A running relay does not use a bad config.json, which must not keep commands from its ledger either.
+Result<Config> read_config_for_ledger(const Root& root, bool is_running) {
+  Result<Config> config = root.read_config();
+  if (config.ok() || !is_running) return config;
+  Config found;
+  Result<std::string> text = root.read_config_text();
+  Result<Json> json = text.ok() ? parse_json(*text) : Result<Json>(text.error());
+  if (json.ok() && json->is_object()) found.ledger = text_in(*json, "ledger");
+  if (!found.ledger.empty()) return pg::check_postgres_url(found.ledger).ok() ? Result<Config>(found) : config;
+  bool has_file = WARREN_TRY(find_host_link(root.ledger_path()))
+  .has_value();
+  return has_file ? Result<Config>(found) : config;
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Ledger>> open_ledger_of_relay(const Root& root, LedgerUse use, Clock& clock) {
   for (int waited = 0;; waited += kMakingStepMs) {
     bool may_be_making = root.is_locked_by_other();  // checked first: it may finish while we open
-    Config config = WARREN_TRY(root.read_config());  // a starting relay may change it
+    Config config = WARREN_TRY(read_config_for_ledger(root, may_be_making));  // a starting relay may change it
     Result<std::unique_ptr<Ledger>> ledger = open_ledger(root, config, use, clock);
     bool is_made = ledger.ok() || ledger.error().code() != Code::kNotFound;
     if (is_made || !may_be_making) return ledger;

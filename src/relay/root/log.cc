@@ -38,14 +38,21 @@ Json Log::line(Severity severity, std::string_view event, const Json& details) {
   return out;
 }
 
+void Log::set_options(std::uint64_t bytes_max, LogOptions options) {
+  std::lock_guard lock(mutex_);
+  bytes_max_ = bytes_max;
+  old_files_ = options.old_files;
+  least_ = options.least;
+}
+
 // The oldest file is overwritten.
 void Log::rotate(File& file) {
   file.fd = Fd();
-  for (int number = options_.old_files; number > 1; --number) {
+  for (int number = old_files_; number > 1; --number) {
     ::renameat(dir_, fmt::format("{}.{}", file.name, number - 1).c_str(), dir_,
                fmt::format("{}.{}", file.name, number).c_str());
   }
-  if (options_.old_files == 0) {
+  if (old_files_ == 0) {
     ::unlinkat(dir_, file.name, 0);
   } else {
     ::renameat(dir_, file.name, dir_, fmt::format("{}.1", file.name).c_str());

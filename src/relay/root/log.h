@@ -1,6 +1,7 @@
 // The relay's logs, as JSON lines: relay.log has everything, audit.log has security events.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <string_view>
@@ -22,10 +23,12 @@ class Log {
  public:
   // In the directory `dir`. A file that reaches `bytes_max` is renamed to NAME.1, the previous NAME.1 to NAME.2, etc.
   Log(int dir, std::uint64_t bytes_max, Clock& clock, LogOptions options = {})
-      : dir_(dir), bytes_max_(bytes_max), clock_(clock), options_(options) {}
+      : dir_(dir), clock_(clock), bytes_max_(bytes_max), old_files_(options.old_files), least_(options.least) {}
+
+  void set_options(std::uint64_t bytes_max, LogOptions options);  // from the next line on
 
   // Whether note() would write it. Check before building details for every message.
-  bool wants(Severity severity) const { return severity >= options_.least; }
+  bool wants(Severity severity) const { return severity >= least_.load(std::memory_order_relaxed); }
   void note(Severity severity, std::string_view event, const Json& details = Json::object());
   void audit(std::string_view event, const Json& details);  // to both files
 
@@ -40,10 +43,11 @@ class Log {
   Json line(Severity severity, std::string_view event, const Json& details);
 
   int dir_;
-  std::uint64_t bytes_max_;
   Clock& clock_;
-  LogOptions options_;
-  std::mutex mutex_;  // for both files
+  std::mutex mutex_;  // for both files, and the next two
+  std::uint64_t bytes_max_;
+  int old_files_;
+  std::atomic<Severity> least_;
   File log_{"relay.log", Fd(), 0};
   File audit_{"audit.log", Fd(), 0};
 };

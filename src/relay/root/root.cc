@@ -304,12 +304,22 @@ Status Root::poke() const {
   return Ok{};
 }
 
-Result<Config> read_config_in(int dir) {
-  Result<ReadFile> file = read_below(dir, "config.json", kSmallFileBytes);
-  if (!file.ok() && file.error().code() == Code::kNotFound) return Config{};
-  ReadFile read = WARREN_TRY(std::move(file).within("config.json"));
-  return parse_config(read.content);
+namespace {
+
+Result<std::string> read_config_text_in(int dir) {
+  ReadFile file = WARREN_TRY(read_below(dir, "config.json", kSmallFileBytes).within("config.json"));
+  return std::move(file.content);
 }
+
+}  // namespace
+
+Result<Config> read_config_in(int dir) {
+  Result<std::string> text = read_config_text_in(dir);
+  if (!text.ok() && text.error().code() == Code::kNotFound) return Config{};
+  return parse_config(WARREN_TRY(std::move(text)));
+}
+
+Result<std::string> Root::read_config_text() const { return read_config_text_in(dir()); }
 
 Result<std::vector<std::string>> Root::list_agents() const {
   std::vector<std::string> names;

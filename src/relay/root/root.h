@@ -68,6 +68,7 @@ class Root {
   Status poke() const;                                   // touches .lock, so that a running relay looks for requests
 
   Result<Config> read_config() const { return read_config_in(dir()); }
+  Result<std::string> read_config_text() const;
 
   Result<std::vector<std::string>> list_agents() const;  // directories with valid names
   // Creates an agent's missing directories and repairs permissions. Returns the repaired ones, for the audit log.

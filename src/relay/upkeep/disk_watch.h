@@ -19,6 +19,7 @@ class DiskWatch {
   // Updates metrics and logs. Returns whether the disk is nearly full.
   bool check();
   bool is_low() const { return is_low_; }
+  void set_alert_percent(int percent) { alert_percent_ = percent; }
 
  private:
   int dir_;

@@ -31,12 +31,18 @@ constexpr std::size_t kFinishedPage = 2000;
 Housekeeper::Housekeeper(Root& root, const Config& config, Clock& clock, Log& log, Metrics& metrics,
                          OpenLedger open_ledger)
     : root_(root),
-      config_(config),
       clock_(clock),
       log_(log),
       metrics_(metrics),
       open_ledger_(std::move(open_ledger)),
-      clock_offset_us_(clock.now_us() - clock.boottime_ns() / 1000) {}
+      clock_offset_us_(clock.now_us() - clock.boottime_ns() / 1000),
+      archive_days_(config.archive_days),
+      disk_alert_percent_(config.disk_alert_percent) {}
+
+void Housekeeper::use(const Config& config) {
+  archive_days_ = config.archive_days;
+  disk_alert_percent_ = config.disk_alert_percent;
+}
 
 Result<std::unique_ptr<Housekeeper>> Housekeeper::start(Root& root, const Config& config, Clock& clock, Log& log,
                                                         Metrics& metrics, OpenLedger open_ledger) {
@@ -164,10 +170,11 @@ Status Housekeeper::sweep() {
   Sweeper sweeper(root_, *ledger_, clock_, [this] { return pace(); });
   std::uint64_t leftovers = WARREN_TRY(sweeper.remove_leftovers());
   if (leftovers > 0) log_.note(Severity::kInfo, "leftovers_removed", {{"count", leftovers}});
-  if (config_.archive_days == 0 || !clock_is_steady()) return Ok{};
-  std::string date = date_before(clock_, config_.archive_days);
+  int days = archive_days_;
+  if (days == 0 || !clock_is_steady()) return Ok{};
+  std::string date = date_before(clock_, days);
   std::uint64_t archived = WARREN_TRY(sweeper.sweep_archive(date, [] { return false; }));
-  std::uint64_t done = WARREN_TRY(sweeper.sweep_done(clock_.now().seconds - config_.archive_days * kDayUs / 1'000'000));
+  std::uint64_t done = WARREN_TRY(sweeper.sweep_done(clock_.now().seconds - days * kDayUs / 1'000'000));
   metrics_.add(Tally::kArchiveRemoved, archived);
   metrics_.add(Tally::kDoneRemoved, done);
   if (archived + done > 0) {
@@ -179,8 +186,13 @@ Status Housekeeper::sweep() {
 
 // Reads the next page of messages that the relay may remove from the ledger.
 Status Housekeeper::find_finished() {
+  int days = archive_days_;
+  if (days == 0) {  // since the search began
+    finished_from_us_ = 0;
+    return Ok{};
+  }
   WARREN_TRY(ensure_ledger());
-  std::int64_t before_us = clock_.now_us() - config_.archive_days * kDayUs;
+  std::int64_t before_us = clock_.now_us() - days * kDayUs;
   std::vector<Finished> page = WARREN_TRY(ledger_->list_finished(before_us, finished_from_us_, kFinishedPage));
   finished_from_us_ = page.size() < kFinishedPage ? 0 : page.back().discovered_at_us;
   if (page.empty()) return Ok{};
@@ -196,7 +208,7 @@ Status Housekeeper::make_room() {
   Sweeper sweeper(root_, *ledger_, clock_, [this] { return pace(); });
   auto is_enough = [this] {
     Result<double> used = disk_used(root_.dir());
-    return !used.ok() || *used * 100 < config_.disk_alert_percent;
+    return !used.ok() || *used * 100 < disk_alert_percent_;
   };
   std::uint64_t removed = WARREN_TRY(sweeper.sweep_archive(date_before(clock_, 1), is_enough));
   metrics_.add(Tally::kArchiveRemoved, removed);

@@ -36,6 +36,8 @@ class Housekeeper {
   // The metrics have changed: stats.json is written within a second. Costs the caller next to nothing.
   void note_change();
 
+  void use(const Config& config);  // which has changed
+
   // The disk is nearly full: removes days of the archive before yesterday until it is not.
   void free_space();
 
@@ -59,7 +61,6 @@ class Housekeeper {
   void note_failure(const char* what, const Status& status);
 
   Root& root_;
-  const Config& config_;
   Clock& clock_;
   Log& log_;
   Metrics& metrics_;
@@ -76,6 +77,8 @@ class Housekeeper {
   std::int64_t steady_at_ns_ = 0;
   std::int64_t finished_from_us_ = 0;  // where the search for finished messages continues; 0: it is over
 
+  std::atomic<int> archive_days_;
+  std::atomic<int> disk_alert_percent_;
   std::atomic<bool> is_changed_ = true;
   std::atomic<bool> must_make_room_ = false;
   std::atomic<bool> has_finished_ = false;

@@ -149,6 +149,11 @@ void Metrics::set_address(std::string address) {
   slow_.address = std::move(address);
 }
 
+void Metrics::set_config_remark(std::string remark) {
+  std::lock_guard lock(mutex_);
+  slow_.config_remark = std::move(remark);
+}
+
 Snapshot Metrics::take() const {
   Snapshot out;
   {
@@ -207,6 +212,7 @@ Json stats_json(const Snapshot& snapshot) {
   json["queue_depth"] = snapshot.queue_depth();
   json["disk_used"] = snapshot.disk_used;
   if (!snapshot.address.empty()) json["metrics"] = snapshot.address;
+  if (!snapshot.config_remark.empty()) json["config"] = snapshot.config_remark;
   json["problems"] = problems_of(snapshot);
   return json;
 }

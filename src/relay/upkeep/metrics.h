@@ -61,6 +61,7 @@ struct Snapshot {
   int failures = 0;                // consecutive failed rounds
   std::string failure;             // the error of the last one
   std::string address;             // where metrics are served; empty: nowhere
+  std::string config_remark;       // what of config.json is not used, and why; empty: all of it is used
 
   std::uint64_t get(Tally tally) const { return tallies.at(static_cast<std::size_t>(tally)); }
   std::int64_t queue_depth() const;  // outbox files plus deliveries that are pending, stored or held
@@ -87,6 +88,7 @@ class Metrics {
   void set_disk(double used, bool is_low);
   void set_ledger(Counts counts, std::map<std::string, std::int64_t> waiting);
   void set_address(std::string address);
+  void set_config_remark(std::string remark);
 
   Snapshot take() const;
 

@@ -136,6 +136,12 @@ void Upkeep::count_agents() {
   metrics_.set_agents(std::move(by_status));
 }
 
+void Upkeep::use_new_config() {
+  disk_.set_alert_percent(config_.disk_alert_percent);
+  housekeeper_->use(config_);
+  check_disk();
+}
+
 void Upkeep::check_disk() {
   bool was_low = disk_.is_low();
   bool is_low = disk_.check();

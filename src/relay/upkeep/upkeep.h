@@ -39,6 +39,7 @@ class Upkeep {
   void note_failure(const Error& why, int failures);  // of so many rounds in a row
   void note_failure_over();
   void note_change() { housekeeper_->note_change(); }  // of the metrics
+  void use_new_config();
   void check_disk();
 
   bool run_idle_work();  // a little; false: nothing to do

@@ -1,0 +1,174 @@
+// `warren relay remove`: ends an agent's registration and removes its directory.
+#include <cerrno>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/random.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/path.h"
+#include "cli/commands.h"
+#include "cli/relay/relay_commands.h"
+#include "cli/syntax/values.h"
+#include "os/error.h"
+#include "os/host_files.h"
+#include "os/host_tree.h"
+#include "relay/protocol/names.h"
+
+namespace warren::cli {
+namespace {
+
+constexpr std::size_t kCounted = 10'000;  // deliveries that wait in the ledger
+
+// Mail of an agent.
+struct Belongings {
+  std::size_t unread = 0;   // in its inbox
+  std::size_t unsent = 0;   // in its outbox
+  std::size_t waiting = 0;  // in the ledger, for when it is active; at most kCounted
+  bool is_empty() const { return unread + unsent + waiting == 0; }
+};
+
+Result<std::size_t> count_mail(int home, const std::string& box) {
+  Result<Fd> dir = relay::open_below(home, box, O_RDONLY | O_DIRECTORY);
+  if (!dir.ok() && dir.error().code() == Code::kNotFound) return 0;
+  Fd opened = WARREN_TRY(std::move(dir));
+  std::size_t count = 0;
+  std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(opened.get()));
+  for (const HostEntry& entry : entries) count += relay::is_message_file(entry.name) ? 1 : 0;
+  return count;
+}
+
+Result<Belongings> count_belongings(int home, relay::Ledger& ledger, const std::string& name) {
+  Belongings out;
+  out.unread = WARREN_TRY(count_mail(home, "inbox"));
+  out.unsent = WARREN_TRY(count_mail(home, "outbox"));
+  auto stored = WARREN_TRY(ledger.in_state(name, relay::DeliveryState::kStored, 0, kCounted));
+  out.waiting = stored.size();
+  return out;
+}
+
+std::string in_words(const Belongings& mail) {
+  std::vector<std::string> parts;
+  auto add = [&](std::size_t count, std::string_view what) {
+    if (count > 0) parts.push_back(fmt::format("{} {} message{}", count, what, count == 1 ? "" : "s"));
+  };
+  add(mail.unread, "unread");
+  add(mail.unsent, "unsent");
+  add(mail.waiting, "waiting");
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+Error has_mail(const std::string& name, const Belongings& mail) {
+  return {Code::kNotEmpty, fmt::format("agent {} has {}", quote(name), in_words(mail)),
+          "with --force, unread and unsent messages are lost, and waiting ones become dead letters"};
+}
+
+Status check_has_no_process(relay::Ledger& ledger, const std::string& name) {
+  std::vector<relay::Life> lives = WARREN_TRY(ledger.list_lives());
+  for (const relay::Life& life : lives) {
+    if (life.name != name || !life.has_process()) continue;
+    return Error(Code::kBusy, fmt::format("agent {} is running as process {}", quote(name), life.process.pid),
+                 fmt::format("`warren relay release {}` ends it; --force kills it", name));
+  }
+  return Ok{};
+}
+
+// Moves the agent's directory to tmp/, which is at once and as a whole. Returns its new name there.
+Result<std::string> set_aside(const relay::Root& root, const std::string& name) {
+  std::uint64_t random = 0;
+  if (::getrandom(&random, sizeof random, 0) != sizeof random) return system_error(errno, "get random bytes");
+  std::string aside = fmt::format("removed-{:016x}", random);
+  Fd tmp = WARREN_TRY(relay::open_below(root.dir(), "tmp", O_RDONLY | O_DIRECTORY));
+  if (::renameat(root.agents(), name.c_str(), tmp.get(), aside.c_str()) == 0) return aside;
+  return system_error(errno, fmt::format("remove the directory of agent {}", quote(name)));
+}
+
+// Mail that arrived while we looked: the agent gets its directory back.
+Status put_back(const relay::Root& root, const std::string& aside, const std::string& name) {
+  Fd tmp = WARREN_TRY(relay::open_below(root.dir(), "tmp", O_RDONLY | O_DIRECTORY));
+  if (::renameat2(tmp.get(), aside.c_str(), root.agents(), name.c_str(), RENAME_NOREPLACE) == 0) return Ok{};
+  return system_error(errno, fmt::format("put the directory of agent {} back; it is 'tmp/{}'", quote(name), aside));
+}
+
+Result<std::int64_t> request_removal(relay::Ledger& ledger, const relay::Root& root, const std::string& name) {
+  auto transaction = WARREN_TRY(ledger.begin());
+  std::int64_t operation = WARREN_TRY(ledger.request("remove", dump_json({{"agent", name}}), name));
+  WARREN_TRY(transaction.commit());
+  WARREN_TRY(root.poke());
+  return operation;
+}
+
+// The directory is gone already. A relay that is not running does the rest when it starts.
+Status wait_for_removal(Context& context, const Arguments& args, const relay::Root& root, std::int64_t operation) {
+  std::chrono::milliseconds timeout = WARREN_TRY(parse_duration(args.get("timeout")));
+  std::int64_t until_ns = context.clock.monotonic_ns() + std::chrono::nanoseconds(timeout).count();
+  auto ledger = WARREN_TRY(open_relay_ledger(context, root, relay::LedgerUse::kRead));
+  for (;;) {
+    bool is_up = root.is_locked_by_other();  // first: it may end after it has carried it out
+    std::optional<relay::OperationEnd> end = WARREN_TRY(ledger->find_end(operation));
+    if (end && !end->error.empty()) return Error(Code::kUnavailable, printable(end->error));
+    if (end) return Ok{};
+    if (!is_up) {
+      context.err.print("no relay is running at {}: the next one ends the registration\n",
+                        context.err.name(root.path()));
+      return Ok{};
+    }
+    if (context.clock.monotonic_ns() > until_ns) {
+      return Error(Code::kTimeout, "timed out: the directory is removed, but the relay has not noticed yet",
+                   "`warren relay operations` lists the request");
+    }
+    ::poll(nullptr, 0, 10);
+  }
+}
+
+Result<Exit> run_remove(Context& context, const Arguments& args) {
+  auto root = WARREN_TRY(open_relay_root(context, args));
+  const std::string& name = args.get("NAME");
+  bool is_forced = args.has("force");
+  WARREN_TRY(check_relay_agent(*root, name));
+  auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRequest));
+  auto reader = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
+  if (!is_forced) WARREN_TRY(check_has_no_process(*reader, name));
+  Fd home = WARREN_TRY(relay::open_below(root->agents(), name, O_RDONLY | O_DIRECTORY));
+  Belongings mail = WARREN_TRY(count_belongings(home.get(), *reader, name));
+  if (!is_forced && !mail.is_empty()) return has_mail(name, mail);
+  std::string aside = WARREN_TRY(set_aside(*root, name));
+  mail = WARREN_TRY(count_belongings(home.get(), *reader, name));
+  if (!is_forced && !mail.is_empty()) {
+    WARREN_TRY(put_back(*root, aside, name));
+    return has_mail(name, mail);
+  }
+  std::int64_t operation = WARREN_TRY(request_removal(*ledger, *root, name));
+  auto tmp = WARREN_TRY(HostTree::open(root->path() + "/tmp"));
+  WARREN_TRY(tmp->remove_tree("/" + aside));
+  if (!mail.is_empty()) {
+    context.err.print("{}: {}: unread and unsent messages are lost, waiting ones become dead letters\n",
+                      context.err.name(name), in_words(mail));
+  }
+  WARREN_TRY(wait_for_removal(context, args, *root, operation));
+  return Exit::kOk;
+}
+
+}  // namespace
+
+Command make_relay_remove() {
+  return {
+      .name = "remove",
+      .summary = "Remove an agent: its directory, its registration and its subscriptions",
+      .details =
+          "Refuses while the agent has mail (unread, not yet sent, or waiting until it is active) or a process that "
+          "the relay started. With --force, unread and unsent messages are lost, waiting ones become dead letters, "
+          "and the process is killed. The ledger keeps its record of the agent, as terminated.",
+      .positionals = {{.name = "NAME", .help = "the agent"}},
+      .options = {{.name = "force", .help = "even if it has mail or a process"},
+                  {.name = "timeout",
+                   .value = "TIME",
+                   .help = "how long to wait for the relay",
+                   .kind = ValueKind::kDuration,
+                   .fallback = "30s"}},
+      .handler = run_remove};
+}
+
+}  // namespace warren::cli

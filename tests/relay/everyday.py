@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""What people do with a relay all day: read mail and the log, change its configuration, remove agents."""
+import json
+import os
+import re
+import time
+
+from relaying import RelayCase, configure, main, query
+
+
+class Reading(RelayCase):
+    def deliver(self, text="TO: bob\n\nx", to="bob"):
+        message = self.send("alice", text)
+        self.wait(lambda: self.state(message) == {to: "delivered"})
+        return message
+
+    def progress(self, message):
+        return self.command("status", message).stdout.split()[1]
+
+    def test_a_message_is_delivered_until_it_is_read(self):
+        self.up()
+        self.agent("alice", "bob")
+        message = self.deliver()
+        self.assertEqual(self.progress(message), "delivered")
+        self.assertEqual(json.loads(self.command("status", message, "--json").stdout)["status"], "delivered")
+        self.command("inbox", "bob", "--take")
+        self.wait(lambda: self.progress(message) == "read")
+        self.command("ack", "bob", message)
+        self.wait(lambda: self.progress(message) == "acked")
+        self.assertNotIn("completed", self.command("status").stdout)
+
+    def test_a_broadcast_is_as_far_as_its_slowest_recipient(self):
+        self.up()
+        self.agent("alice", "bob", "carol")
+        message = self.send("alice", "TO: *\n\nx")
+        self.wait(lambda: self.state(message) == {"bob": "delivered", "carol": "delivered"})
+        self.command("ack", "carol", message)
+        self.wait(lambda: (self.state(message) or {}).get("carol") == "acked")
+        self.assertEqual(self.progress(message), "delivered")
+
+    def test_a_request_to_the_relay_is_done(self):
+        self.up()
+        self.agent("alice")
+        message = self.send("alice", "TO: __orchestrator__\nKIND: subscribe\n\n#news\n")
+        self.wait(lambda: self.command("status", message, code=None).returncode == 0)
+        self.assertEqual(self.progress(message), "done")
+
+    def test_the_inbox_shows_when_mail_arrived(self):
+        self.up()
+        self.agent("alice", "bob")
+        before = time.time()
+        self.deliver()
+        self.assertRegex(self.command("inbox", "bob").stdout, r"^\d+-[0-9a-f]+\.msg \d{4}-\d\d-\d\d \d\d:\d\d:\d\d from alice\n  x\n$")
+        at = json.loads(self.command("inbox", "bob", "--json").stdout)["delivered_at_us"] / 1e6
+        self.assertTrue(before - 1 <= at <= time.time() + 1, at)
+
+    def test_refused_and_acknowledged_mail_leaves_the_inbox(self):
+        self.up()
+        self.agent("alice", "bob")
+        first, second, third = self.deliver(), self.deliver(), self.deliver()
+        files = sorted(file.name for file in (self.root / "agents/bob/inbox").glob("*.msg"))
+        self.command("nack", "bob", first, "not mine")
+        self.command("nack", "bob", files[1])
+        self.command("ack", "bob", third)
+        self.assertEqual(self.command("inbox", "bob").stdout, "")
+        self.wait(lambda: [self.state(one)["bob"] for one in (first, second, third)] == ["nacked", "nacked", "acked"])
+        self.assertEqual(len(list((self.root / "agents/bob/inbox/.done").glob("*.msg"))), 3)
+        self.command("nack", "bob", first)  # once more: there is nothing left to take
+        self.fsck()
+
+    def test_the_log_is_for_people_and_as_json_on_request(self):
+        self.up()
+        self.agent("alice")
+        self.send("alice", "TO: nobody\n\nx")
+        self.wait(lambda: self.log_events("refused"))
+        shown = self.command("tail").stdout
+        self.assertRegex(shown, r"(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d info agent registered agent=alice$")
+        self.assertRegex(shown, r'''(?m)^\S+ \S+ warning refused message=alice/\S+ error="there is no agent 'nobody'"$''')
+        raw = self.command("tail", "--json").stdout
+        self.assertEqual(raw, (self.root / "relay.log").read_text())
+        self.assertEqual(len(shown.splitlines()), len(raw.splitlines()))
+
+
+class Configuring(RelayCase):
+    def status(self):
+        return json.loads(self.command("status", "--json").stdout)
+
+    def test_a_changed_configuration_is_used_without_a_restart(self):
+        self.up()
+        self.agent("alice", "bob")
+        held = self.send("alice", "TO: Lead\n\nwho leads?")
+        self.wait(lambda: self.state(held) == {"Lead": "held"})
+        configure(self.root, {"message_bytes_max": 100, "lead": "bob"})
+        self.wait(lambda: self.log_events("config_read"))
+        self.wait(lambda: [body for _, body in self.inbox("bob")] == [b"who leads?"])
+        large = self.send("alice", "TO: bob\n\n" + 200 * "x")
+        self.wait(lambda: self.log_events("refused"))
+        self.assertEqual(json.loads(self.command("status", large, "--json").stdout)["status"], "failed")
+        draft = self.root / "draft.json"
+        draft.write_text(json.dumps({"disk_alert_percent": 100}))
+        os.rename(draft, self.root / "config.json")  # as editors do
+        self.wait(lambda: len(self.log_events("config_read")) == 2)
+        again = self.send("alice", "TO: bob\n\n" + 200 * "x")
+        self.wait(lambda: self.state(again) == {"bob": "delivered"})
+
+    def test_a_bad_configuration_is_reported_and_not_used(self):
+        self.config = {"message_bytes_max": 100}
+        self.setUp()
+        self.up()
+        self.agent("alice", "bob")
+        (self.root / "config.json").write_text('{"message_bytes_mx": 10}')
+        self.wait(lambda: self.log_events("config_refused"))
+        self.assertIn("unknown key 'message_bytes_mx'", self.log_events("config_refused")[0]["error"])
+        self.wait(lambda: "unknown key 'message_bytes_mx'" in self.status().get("config", ""))
+        self.assertEqual(self.status()["problems"], [])  # it works, and a restart would not help
+        self.assertRegex(self.command("status").stdout, "(?m)^config: the changed config.json is not used")
+        self.send("alice", "TO: bob\n\n" + 200 * "x")
+        self.wait(lambda: self.log_events("refused"))  # the old limit
+        configure(self.root, {})
+        self.wait(lambda: self.log_events("config_read"))
+        self.wait(lambda: "config" not in self.status())
+
+    def test_what_cannot_change_while_it_runs_is_named(self):
+        self.up()
+        configure(self.root, {"metrics": "127.0.0.1:0"})
+        self.wait(lambda: self.log_events("config_read"))
+        self.assertEqual(self.log_events("config_read")[0]["used_at_next_start"], ["metrics"])
+        self.wait(lambda: "metrics will be used at the next start" in self.status().get("config", ""))
+
+    def test_the_log_level_changes(self):
+        self.up()
+        self.agent("alice", "bob")
+        configure(self.root, {"log_level": "debug"})
+        self.wait(lambda: self.log_events("config_read"))
+        self.send("alice", "TO: bob\n\nx")
+        self.wait(lambda: self.log_events("accepted"))
+
+
+class Removing(RelayCase):
+    def test_an_agent_without_mail_is_removed(self):
+        self.up()
+        self.agent("alice", "bob")
+        self.send("bob", "TO: __orchestrator__\nKIND: subscribe\n\n#news\n")
+        self.wait(lambda: "#news bob" in self.command("channels").stdout)
+        self.command("remove", "bob")
+        self.assertFalse((self.root / "agents/bob").exists())
+        self.assertEqual(self.statuses()["bob"], "terminated")
+        self.assertNotIn("bob", self.command("channels").stdout)
+        self.assertEqual(list((self.root / "tmp").glob("removed-*")), [])
+        self.assertIn("no agent 'bob'", self.command("remove", "bob", code=1).stderr)
+        self.assertIn("did you mean 'alice'", self.command("remove", "alicee", code=1).stderr)
+        self.assertIn("not a valid agent name", self.command("remove", "../agents", code=1).stderr)
+        self.fsck()
+
+    def test_mail_prevents_it_unless_forced(self):
+        self.up()
+        self.agent("alice", "bob")
+        message = self.send("alice", "TO: bob\n\nunread")
+        self.wait(lambda: self.state(message) == {"bob": "delivered"})
+        refused = self.command("remove", "bob", code=1).stderr
+        self.assertIn("agent 'bob' has 1 unread message\n", refused)
+        self.assertIn("--force", refused)
+        self.assertEqual(len(self.inbox("bob")), 1)
+        self.assertEqual(self.statuses()["bob"], "active")
+        self.assertIn("1 unread message: unread and unsent messages are lost", self.command("remove", "bob", "--force").stderr)
+        self.assertFalse((self.root / "agents/bob").exists())
+
+    def test_waiting_mail_becomes_dead_letters_and_no_later_agent_gets_it(self):
+        self.up()
+        self.agent("alice", "bob")
+        self.send("bob", "TO: __orchestrator__\nKIND: status\n\ninactive\n")
+        self.wait(lambda: self.statuses()["bob"] == "inactive")
+        messages = [self.send("alice", f"TO: bob\n\n{number}") for number in range(300)]  # more than a page
+        self.wait(lambda: self.state(messages[-1]) == {"bob": "stored"})
+        self.assertIn("has 300 waiting messages", self.command("remove", "bob", code=1).stderr)
+        self.command("remove", "bob", "--force")
+        self.wait(lambda: query(self.root, "SELECT count(*) FROM dead_letters") == [(300,)])
+        self.agent("bob")
+        last = self.send("alice", "TO: bob\n\nlast")
+        self.wait(lambda: self.state(last) == {"bob": "delivered"})
+        self.assertEqual([body for _, body in self.inbox("bob")], [b"last"])
+        letter = re.match(r"\d+", self.command("dead", "list").stdout).group()
+        self.command("dead", "redeliver", letter)  # somebody who wants the new one to have it
+        self.wait(lambda: len(self.inbox("bob")) == 2)
+        self.fsck()
+
+    def test_without_a_relay_the_next_one_does_the_rest(self):
+        self.up()
+        self.agent("alice", "bob")
+        self.command("down")
+        self.process.wait()
+        self.process.stderr.close()
+        self.process = None
+        outbox = self.root / "agents/bob/outbox"
+        (outbox / "1706123456789012345-a1b2c3d4.msg").write_text("TO: alice\n\nx")
+        self.assertIn("has 1 unsent message", self.command("remove", "bob", code=1).stderr)
+        self.assertIn("no relay is running", self.command("remove", "bob", "--force").stderr)
+        self.up()
+        self.wait(lambda: self.statuses()["bob"] == "terminated")
+        self.wait(lambda: query(self.root, "SELECT count(*) FROM pending_operations WHERE completed_at IS NULL") == [(0,)])
+
+
+class RemovingAProcess(RelayCase):
+    config = {"spawn": {"clis": {"sleeper": {"argv": ["sleep", "1000"]}}, "notice_ms": 0}}
+
+    def test_an_agent_that_runs_is_not_removed_unless_forced(self):
+        self.up()
+        self.agent("alice")
+        self.command("spawn", "worker", "--cli", "sleeper", "--from", "alice", "--wait")
+        pid = next(one["pid"] for one in json.loads(self.command("agents", "--json").stdout) if one["name"] == "worker")
+        self.assertIn(f"agent 'worker' is running as process {pid}", self.command("remove", "worker", code=1).stderr)
+        self.command("remove", "worker", "--force")
+        self.wait(lambda: not os.path.exists(f"/proc/{pid}"))
+
+
+if __name__ == "__main__":
+    main()
