@@ -14,15 +14,23 @@ namespace warren {
 namespace {
 
 using Where = CommitImport::Where;
-using CommittedPaths = std::unordered_map<std::string, char>;  // "src/a" → A M D T as git's --name-status
+// By whose commits a path in the agent's HEAD differs.
+enum class Whose {
+  kAgents,  // since the agent started
+  kUsers,   // the base's HEAD has another version, which the agent's has not seen
+};
+struct CommittedPath {
+  char status = 'M';  // A M D T as git's --name-status
+  Whose whose = Whose::kAgents;
+};
+using CommittedPaths = std::unordered_map<std::string, CommittedPath>;  // "src/a"
 
-CommittedPaths parse_name_status(std::string_view text) {
-  CommittedPaths paths;
+// Those that are there already stay.
+void add_name_status(std::string_view text, Whose whose, CommittedPaths& paths) {
   std::vector<std::string> parts = split_at_nul(text);
   for (std::size_t i = 0; i + 1 < parts.size(); i += 2) {
-    if (!parts[i].empty()) paths.emplace(parts[i + 1], parts[i][0]);
+    if (!parts[i].empty()) paths.emplace(parts[i + 1], CommittedPath{parts[i][0], whose});
   }
-  return paths;
 }
 
 Where both_of(std::optional<Where> a, std::optional<Where> b) {
@@ -66,13 +74,18 @@ class Sorter {
   Where where_removed(const std::string& path) const {
     auto found = committed_.find(path.substr(1));
     if (found == committed_.end()) return Where::kFiles;
-    return found->second == 'D' ? Where::kCommits : Where::kBoth;
+    return found->second.status == 'D' ? Where::kCommits : not_as_committed(found->second);
   }
 
   Where where_written(const std::string& path) const {
     auto found = committed_.find(path.substr(1));
     if (found == committed_.end()) return Where::kFiles;
-    return found->second == 'D' || dirty_.contains(found->first) ? Where::kBoth : Where::kCommits;
+    bool is_other = found->second.status == 'D' || dirty_.contains(found->first);
+    return is_other ? not_as_committed(found->second) : Where::kCommits;
+  }
+
+  static Where not_as_committed(const CommittedPath& path) {
+    return path.whose == Whose::kAgents ? Where::kBoth : Where::kFiles;
   }
 
   static void note(const ChangedFile& file, std::unordered_set<std::string>& below) {
@@ -115,7 +128,7 @@ Result<std::unordered_set<std::string>> list_dirty(const AgentOverlay& overlay, 
   auto host = WARREN_TRY(HostTree::open(work));
   for (const ChangedFile& file : files) {
     auto found = file.after ? committed.find(file.after->path.substr(1)) : committed.end();
-    if (found == committed.end() || found->second == 'D') continue;
+    if (found == committed.end() || found->second.status == 'D') continue;
     WARREN_TRY(write_for_git(overlay, *file.after, *host, found->first, std::nullopt));
   }
   WARREN_TRY(git.ask({"read-tree", commit}));
@@ -140,9 +153,12 @@ Result<bool> CommitImport::set_committed(TreeChange& change) {
 
 Result<std::vector<Where>> CommitImport::sort(std::vector<TreeChange>& changes) {
   if (head_.empty()) return std::vector<Where>(changes.size(), Where::kFiles);
-  Captured listed = WARREN_TRY(joined_.run({"diff-tree", "-r", "-z", "--name-status", "--no-renames", from_, head_}));
-  if (listed.status != 0) return damaged(listed);
-  CommittedPaths committed = parse_name_status(listed.output);
+  CommittedPaths committed;
+  for (const std::string& from : {from_, std::string("HEAD")}) {  // joined_ is the base's repository: its HEAD
+    Captured listed = WARREN_TRY(joined_.run({"diff-tree", "-r", "-z", "--name-status", "--no-renames", from, head_}));
+    if (listed.status == 0) add_name_status(listed.output, from == from_ ? Whose::kAgents : Whose::kUsers, committed);
+    else if (from == from_) return damaged(listed);
+  }
   std::vector<ChangedFile> files = WARREN_TRY(list_changed_files(overlay_, changes));
   std::string work = scratch_.path() + "/work";
   WARREN_TRY(make_host_dirs(work, 0700));

@@ -16,6 +16,7 @@
 #include "base/result.h"
 #include "changes/changes.h"
 #include "changes/git.h"
+#include "changes/resolve.h"
 
 namespace warren {
 
@@ -63,6 +64,8 @@ class CommitImport {
     std::string subject;      // of the last one
   };
   Result<Description> describe();
+  // What the commits change that runs by itself (changes/remarks.h) once they are merged.
+  Result<std::vector<SelfRunningFile>> list_self_running();
   // A branch or tag of the base's repository that contains the commit; "" if there is none.
   Result<std::string> find_container();
 

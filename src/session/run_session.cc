@@ -21,6 +21,7 @@
 #include "base/path.h"
 #include "changes/commits.h"
 #include "changes/git_folder.h"
+#include "changes/left_with_agent.h"
 #include "changes/open_overlay.h"
 #include "os/host_files.h"
 #include "sandbox/enter.h"
@@ -482,7 +483,8 @@ Result<SessionSummary> summarise_session(const SessionDir& session, Clock& clock
   OverlayAgent opened = WARREN_TRY(open_overlay(session.file(), OpenMode::kReadOnly, clock));
   std::vector<TreeChange> changes = WARREN_TRY(list_changes(opened.overlay));
   std::vector<TreeChange> in_git = WARREN_TRY(leave_out_git(opened.overlay, changes, {}));
-  SessionSummary summary{.changes = summarise(changes), .files = {}, .has_commits = false};
+  SessionSummary summary{.changes = summarise(changes), .files = {}, .has_commits = false, .left = {}};
+  summary.left = WARREN_TRY(list_left_with_agent(*opened.agent, in_git));
   for (const TreeChange& change : changes) {
     if (!change.node().is_directory()) summary.files.push_back(change.path);
   }

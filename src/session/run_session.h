@@ -126,6 +126,13 @@ struct SessionSummary {
   ChangeSummary changes;           // without those in .git
   std::vector<std::string> files;  // the paths of these changes, sorted, without directories
   bool has_commits = false;        // that the base's repository does not have
+  std::vector<std::string> left;   // what no apply takes out of the session: "the stash", "memory"
+
+  // Whether nothing is lost with the session.
+  bool is_empty() const {
+    std::uint64_t count = changes.added + changes.modified + changes.deleted + changes.renamed;
+    return count == 0 && !has_commits && left.empty();
+  }
 };
 // The session's changes to its base.
 Result<SessionSummary> summarise_session(const SessionDir& session, Clock& clock);

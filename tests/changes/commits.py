@@ -23,11 +23,14 @@ WHO = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgs
 class Repository(Case):
     """The base is a repository; `agent()` changes it through a mount, with git if need be."""
 
-    def begin(self, *options, **files):
+    def begin(self, *options, then=None, **files):
+        """`then` goes on before the agent is made."""
         self.git("init", "-q", "-b", "main", *options, ".")
         for name, content in files.items():
             overlaid.write(self.base / name.replace("__", "/"), content)
         self.commit("first")
+        if then:
+            then()
         self.start = self.rev("HEAD")
         self.w.init()
 
@@ -232,11 +235,12 @@ class Brought(Repository):
         self.assertEqual((self.rev("warren/a"), self.read("a"), self.read("b")), (head, "1\n", "2\n"))
 
     def test_another_branch_of_the_agent_reverts_nothing(self):
-        self.begin(a="old\n", b="old\n", c="old\n")
-        self.git("branch", "release")
-        overlaid.write(self.base / "a", "mine\n")
-        overlaid.write(self.base / "new", "mine\n")
-        self.commit("my work")
+        def work():
+            self.git("branch", "release")
+            overlaid.write(self.base / "a", "mine\n")
+            overlaid.write(self.base / "new", "mine\n")
+            self.commit("my work")
+        self.begin(a="old\n", b="old\n", c="old\n", then=work)
 
         def hotfix(point):
             self.git("checkout", "-q", "-b", "hotfix", "release", cwd=point)
@@ -250,9 +254,10 @@ class Brought(Repository):
         self.assertEqual(self.read("b"), "not committed\n")
 
     def test_a_commit_that_the_agent_dropped_stays(self):
-        self.begin(a="1\n", b="1\n")
-        overlaid.write(self.base / "a", "2\n")
-        self.commit("mine")
+        def work():
+            overlaid.write(self.base / "a", "2\n")
+            self.commit("mine")
+        self.begin(a="1\n", b="1\n", then=work)
 
         def drop(point):
             self.git("reset", "-q", "--hard", "HEAD~1", cwd=point)
@@ -271,6 +276,32 @@ class Brought(Repository):
         self.git("merge", "-q", "warren/a")
         self.apply("--merge")
         self.assertEqual(self.read("a"), text.replace("5\n", "FIVE\n", 1))
+
+    def test_commits_of_the_user_that_the_agents_git_does_not_know_stay(self):
+        self.begin(a="1\n", b="1\n")
+        self.agent(("a", "2\n"), commit="two")
+        self.apply()
+        self.git("merge", "-q", "warren/a")
+        overlaid.write(self.base / "b", "mine\n")
+        overlaid.write(self.base / "new", "mine\n")
+        self.commit("mine")
+
+        def go_on(point):
+            self.git("stash", "-q", "-u", cwd=point)
+            overlaid.write(point + "/a", "3\n")
+            self.commit("three", cwd=point)
+        self.agent(then=go_on)
+        self.apply()
+        self.assertEqual((self.read("b"), self.read("new"), self.git("show", "warren/a:a")), ("mine\n", "mine\n", "3\n"))
+
+    def test_what_runs_by_itself_in_commits_is_named(self):
+        self.begin(a="1\n", **{"package.json": '{"scripts": {}, "version": "1"}\n', "tools__clean": "x\n"})
+        self.git("config", "filter.x.clean", "tools/clean")
+        self.agent((".husky/post-merge", "#!/bin/sh\n"), ("tools/clean", "y\n"), ("b", "1\n"),
+                   ("package.json", '{"scripts": {}, "version": "2"}\n'), commit="more")
+        said = self.apply()
+        self.assertEqual({line.split(": ")[1] for line in said.splitlines() if "runs by itself" in line},
+                         {"/.husky/post-merge", "/tools/clean"}, said)
 
     def test_packed_and_collected_objects(self):
         self.begin(a="1\n", **{f"f{i}": f"{i}\n" for i in range(50)})

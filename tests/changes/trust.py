@@ -346,6 +346,20 @@ class Programs(Case):
         self.assertEqual(marked, {"/.git/hooks/sample", "/.vscode", "/.husky", "/.git/hooks/pre-push", "/bare/HEAD", "/bare/config",
                                   "/bare/hooks/x", "/links/HEAD", "/links/config", "/shared/commondir", "/.githooks/post-merge", "/x.pth", "/.claude/hooks/x"})
 
+    def test_files_that_the_settings_of_git_name_are_marked(self):
+        self.fill(**{"tools__clean.sh": "x\n", "tools__settings": "\n", "tools__other": "x\n", "hooks__x": "x\n"})
+        overlaid.git("init", "-q", ".", cwd=self.base)
+        for name, value in (("filter.x.clean", "sh tools/clean.sh %f"), ("include.path", "../tools/settings"),
+                            ("core.hooksPath", str(self.base / "hooks")), ("user.name", "tools/other")):
+            overlaid.git("config", name, value, cwd=self.base)
+
+        def change(p):
+            for name in ("tools/clean.sh", "tools/settings", "tools/other", "hooks/x"):
+                overlaid.write(p + "/" + name, "changed\n")
+        self.w.change(change)
+        marked = {line.split("  [")[0].split()[-1] for line in self.w.lines("**") if "[runs by itself: " in line}
+        self.assertEqual(marked, {"/tools/clean.sh", "/tools/settings", "/hooks/x"})
+
     def test_what_everybody_can_write_is_marked(self):
         self.fill(a="1\n", b="1\n")
         self.w.change(lambda p: (os.chmod(p + "/a", 0o666), os.chmod(p + "/b", 0o600)))

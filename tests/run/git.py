@@ -49,6 +49,21 @@ class Git(unittest.TestCase):
         return done.stdout
 
 
+class LeftInTheSession(Git):
+    def test_a_session_with_a_stash_or_a_tag_or_memory_is_not_empty(self):
+        commit = "git -c user.name=bot -c user.email=bot@example.org"
+        for session, script, what in (
+                ("stash", f"echo 2 > file; {commit} stash -q", "the stash"),
+                ("tag", f"git checkout -q --detach; echo 2 > file; {commit} commit -qam x; git tag keep; git checkout -q main", "tags"),
+                ("memory", 'echo 1 > "$WARREN_NAMESPACE/mem/semantic/x"', "memory")):
+            with self.subTest(session):
+                self.assertIn(f"{what} in the session, which only the session keeps", self.inside(script, session=session).stderr)
+                self.assertIn(f"0 + {what}", self.world.warren("sessions").stdout)
+                self.assertNotIn(session, self.world.warren("sessions", "prune", "--empty", "-n").stdout)
+        self.inside("true", session="nothing", options=("--keep",))
+        self.assertEqual(self.world.warren("sessions", "prune", "--empty", "-n").stdout, "would delete nothing\n")
+
+
 class Subdirectory(Git):
     def test_the_base_is_the_repository(self):
         done = self.inside("pwd; echo 2 > inner; git status --porcelain; cat ../file", cwd=self.base / "dir")

@@ -41,6 +41,16 @@ Result<std::optional<AgentBranch>> choose_branch(const Arguments& args, const Ag
                names.empty() ? "" : "new commits are on: " + listed(names));
 }
 
+// Bringing a branch writes no files. Merging it does, and runs what is a hook by then.
+void print_self_running(Output& out, const CommitsPlan& plan) {
+  for (std::size_t i = 0; i < plan.self_running.size() && i < kPathsShown; ++i) {
+    const SelfRunningFile& file = plan.self_running[i];
+    out.print("  runs by itself, once it is merged: {}: {}\n", out.name(file.path), file.runs);
+  }
+  if (plan.self_running.size() > kPathsShown)
+    out.print("  and {} more files that run by themselves\n", plan.self_running.size() - kPathsShown);
+}
+
 Status check_target(const Arguments& args, CommitsPlan& plan, const std::string& id) {
   plan.branch = args.find("branch").value_or("warren/" + id);
   CommitImport::BranchState state = WARREN_TRY(plan.import->look_at_branch(plan.branch));
@@ -91,6 +101,7 @@ Result<std::optional<CommitsPlan>> plan_commits(const Arguments& args, OverlayAg
   if (plan.taken) {
     WARREN_TRY(check_target(args, plan, opened.agent->id()));
     plan.description = WARREN_TRY(plan.import->describe());
+    plan.self_running = WARREN_TRY(plan.import->list_self_running());
   } else {
     plan.container = WARREN_TRY(plan.import->find_container());
   }
@@ -124,6 +135,10 @@ Json commits_json(const CommitsPlan& plan) {
   Json held = Json::array();
   for (const std::string& path : plan.held) held.push_back(printable(path));
   json["held"] = std::move(held);
+  Json running = Json::array();
+  for (const SelfRunningFile& file : plan.self_running)
+    running.push_back({{"path", printable(file.path)}, {"runs", file.runs}});
+  json["runs_by_itself"] = std::move(running);
   return json;
 }
 
@@ -134,6 +149,7 @@ void print_commits(Context& context, const Arguments& args, const CommitsPlan& p
     out.print("{} {}: {}, up to {} {}\n", args.has("dry-run") ? "would write the branch" : "branch",
               out.name(plan.branch), counted(plan.description.count, "commit"), plan.taken->commit.substr(0, kShortId),
               out.name(quote(plan.description.subject)));
+    print_self_running(out, plan);
     if (!args.has("dry-run")) out.print("  git merge {}   brings them into your branch\n", out.name(plan.branch));
   } else if (!plan.container.empty()) {
     out.print("the agent's commits are already in {}\n", out.name(plan.container));

@@ -27,10 +27,11 @@ struct CommitsPlan {
   std::optional<AgentBranch> taken;  // nullopt if the base's repository has all commits already
   std::string branch;                // in the base's repository
   CommitImport::Description description;
-  std::string container;                   // without `taken`: what contains the agent's HEAD
-  std::vector<CommitImport::Where> where;  // of each change; empty if no files are to be written
-  std::size_t committed = 0;               // changes that are not written as files, because the commits contain them
-  std::vector<std::string> held;           // changes that must wait until the commits are merged
+  std::vector<SelfRunningFile> self_running;  // in the commits
+  std::string container;                      // without `taken`: what contains the agent's HEAD
+  std::vector<CommitImport::Where> where;     // of each change; empty if no files are to be written
+  std::size_t committed = 0;                  // changes that are not written as files, because the commits contain them
+  std::vector<std::string> held;              // changes that must wait until the commits are merged
 };
 
 // nullopt if there is nothing to bring, or the options or a PATH say that files are meant. `all`: with those in .git.

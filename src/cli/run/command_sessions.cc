@@ -55,6 +55,7 @@ Json json_of(const ListedSession& session) {
     one["changes"] = {
         {"added", sum.added}, {"modified", sum.modified}, {"deleted", sum.deleted}, {"renamed", sum.renamed}};
     one["new_commits"] = session.summary->has_commits;
+    one["left"] = session.summary->left;
   }
   Json processes = Json::array();
   for (const SessionProcess& process : session.info.processes) {
@@ -70,7 +71,9 @@ std::string changes_text(const ListedSession& session) {
   if (!session.summary) return "?";
   std::uint64_t count = count_of(session.summary->changes);
   std::string text = fmt::format("{}", count);
-  return session.summary->has_commits ? text + " + commits" : text;
+  if (session.summary->has_commits) text += " + commits";
+  for (const std::string& what : session.summary->left) text += " + " + what;
+  return text;
 }
 
 // "5m": how long ago it was used.
@@ -183,7 +186,7 @@ Result<std::vector<SessionInfo>> list_prunable(Context& context, const Arguments
   }
   std::vector<SessionInfo> doomed;
   for (ListedSession& session : all) {
-    bool is_empty = session.summary && count_of(session.summary->changes) == 0 && !session.summary->has_commits;
+    bool is_empty = session.summary && session.summary->is_empty();
     bool is_wanted =
         !session.info.is_running && (!before || session.info.used_at <= *before) && (!args.has("empty") || is_empty);
     if (is_wanted) doomed.push_back(std::move(session.info));

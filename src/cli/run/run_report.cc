@@ -185,6 +185,8 @@ class RunReport final : public RunObserver {
       err_.line(fmt::format("session {}: {} added, {} modified, {} deleted{} ({})", err_.paint(Ink::kBold, id),
                             counts->added, counts->modified, counts->deleted, renamed, err_.size(counts->bytes)));
       if (summary->has_commits) err_.line(fmt::format("new commits, which apply brings as the branch warren/{}", id));
+      for (const std::string& what : summary->left)
+        err_.line(fmt::format("{} in the session, which only the session keeps", err_.name(what)));
     } else {
       on_failure(summary.error());
     }

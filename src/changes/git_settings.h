@@ -1,0 +1,17 @@
+// Files of a work tree that the settings of its repository name: git runs them, or takes more settings from them.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace warren {
+
+// Paths in the tree ("/tools/clean.sh"), also of directories, that some value names as a word of its own. For the
+// settings of the user's repository at `base`; none without git.
+std::set<std::string> parse_named_paths(std::string_view listed, const std::string& base);  // of `git config --list -z`
+
+// Whether the path or a directory above it is named. What git says is kept until the settings' file changes.
+bool is_named_by_git(const std::string& base, std::string_view path);
+
+}  // namespace warren
