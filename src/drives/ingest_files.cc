@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/locate.h"
 #include "base/bytes.h"
 #include "base/path.h"
 #include "drives/ingest.h"
@@ -63,6 +64,8 @@ Result<std::string> read_added_file(int file, std::uint64_t size_bytes_max) {
   return content;
 }
 
+bool is_never_added(std::string_view name) { return name == ".git" || name == kAgentsDir; }
+
 std::string below_path(std::string_view dir, std::string_view name) {
   return dir.empty() ? std::string(name) : fmt::format("{}/{}", dir, name);
 }
@@ -73,7 +76,7 @@ bool Ingest::is_wanted(std::string_view relative) const {
 
 bool Ingest::is_left_out(const Folder& folder, std::string_view path, std::string_view name, std::uint32_t mode) const {
   bool is_dir = S_ISDIR(mode);
-  return (!is_dir && !S_ISREG(mode)) || name == ".git" || exclude_.judge(path, kind_of(mode)) == Ignore::kYes ||
+  return (!is_dir && !S_ISREG(mode)) || is_never_added(name) || exclude_.judge(path, kind_of(mode)) == Ignore::kYes ||
          folder.ignored.is_ignored(below_path(folder.prefix, path), kind_of(mode)) || (!is_dir && !is_wanted(path));
 }
 

@@ -4,7 +4,6 @@ import json
 import os
 import pty
 import queue
-import shutil
 import signal
 import subprocess
 import threading
@@ -117,10 +116,11 @@ def what_was_changed_here_is_not_deleted(world):
     with Watching(world, "p") as watching:
         world.tool("context_write", {"path": top + "/a.md", "content": "mine\n", "on_conflict": "overwrite"})
         world.tool("context_write", {"path": top + "/own.md", "content": "mine\n"})
-        shutil.rmtree(world.path("p"))
-        os.mkdir(world.path("p"))
-        # The folder itself was replaced: it is gone, and its items stay.
+        # The folder itself goes, as when it is not mounted any more: its items stay.
+        os.rename(world.path("p"), world.path("q"))
+        write(world, "q/c.md", b"three\n")
         assert watching.process.wait(timeout=60) == 1
+    os.mkdir(world.path("p"))
     assert world.tool("context_exists", {"path": top + "/b.md"})["exists"] is True
     with Watching(world, "p") as watching:  # what was deleted meanwhile is found at the start
         assert watching.report["deleted"] == 1 and len(watching.report["failures"]) == 1, watching.report
@@ -128,6 +128,15 @@ def what_was_changed_here_is_not_deleted(world):
     assert world.run("context", "a", "read", top + "/a.md") == b"mine\n"
     assert world.run("context", "a", "read", top + "/own.md") == b"mine\n"
     assert world.tool("context_exists", {"path": top + "/b.md"})["exists"] is False
+
+
+def an_agent_is_not_its_own_source(world):
+    write(world, "a.md", b"one\n")
+    with Watching(world, ".", "--include", "*.md", "--include", "*.db", "--exclude", "runtime") as watching:
+        assert watching.report["added"] == 1, watching.report  # not .agentfs/a.db, which each change would change
+        write(world, "a.md", b"two\n")
+        watching.until(("replaced", "/a.md"))
+        assert watching.interrupt() == 0
 
 
 def one_file_is_watched(world):
@@ -224,5 +233,5 @@ def a_restored_checkpoint_has_its_items(world):
 
 
 if __name__ == "__main__":
-    run_topic([a_watched_folder_is_followed, what_was_changed_here_is_not_deleted, one_file_is_watched, a_terminal_gets_a_bar,
+    run_topic([a_watched_folder_is_followed, what_was_changed_here_is_not_deleted, an_agent_is_not_its_own_source, one_file_is_watched, a_terminal_gets_a_bar,
                a_session_is_a_drive, a_restored_checkpoint_has_its_items])

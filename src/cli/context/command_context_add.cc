@@ -231,7 +231,7 @@ std::vector<Command> make_context_sources() {
        .summary = "Add files, folders and web addresses as items",
        .details =
            "Folders are added with everything in them, except what .gitignore and .warrenignore leave out, "
-           ".git, and links. "
+           ".git, .agentfs, and links. "
            "Text is stored as UTF-8; anything else keeps its bytes. Adding again changes only what has changed. With "
            "--watch, and for sessions, items of files that are gone are deleted, unless they were changed here.",
        .positionals = {{.name = "PATH",
