@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
 """Items that follow what they came from: `context add --watch`, sessions of `warren run`, and checkpoints."""
+import contextlib
 import json
 import os
 import pty
 import queue
 import signal
+import sqlite3
 import subprocess
+import sys
 import threading
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "mount"))
+from mounted import wait_for  # noqa: E402
 from called import World, program, run_topic
 
 World.parent = "/var/lib"  # in a run, /tmp is another one
@@ -23,6 +28,15 @@ def write(world, name, content):
 
 def top_of(world, name):
     return "disk:" + os.path.realpath(world.path(name))
+
+
+def indexed_files(world):
+    """How many files the index has without any search."""
+    try:
+        with contextlib.closing(sqlite3.connect(f"file:{world.path('.agentfs/a.index.db')}?mode=ro", uri=True)) as index:
+            return index.execute("SELECT count(*) FROM file").fetchone()[0]
+    except sqlite3.OperationalError:
+        return None  # not made yet
 
 
 class Watching:
@@ -83,6 +97,7 @@ def a_watched_folder_is_followed(world):
         assert watching.report["added"] == 2 and watching.report["ignored"] == 1, watching.report
         write(world, "p/b.md", b"wombat\n")
         watching.until(("added", "/p/b.md"))
+        wait_for(lambda: indexed_files(world) == 3, "the index is not brought up to date")
         write(world, "p/a.md", b"# A\n\nnumbat\n")
         watching.until(("replaced", "/p/a.md"))
         assert world.run("context", "a", "read", top + "/a.md") == b"# A\n\nnumbat\n"
