@@ -128,6 +128,7 @@ class Ingest {
   struct Seen;
   struct SessionWalk;
 
+  void count_file(const struct stat& info);
   Status add_file(int dir, std::string_view name, const std::string& host_path, const Ref& ref);
   Result<Folder> open_folder(const IngestSource& source);
   Status walk_folder(Folder& folder, std::vector<std::string> left);

@@ -187,6 +187,14 @@ def a_terminal_gets_a_bar(world):
     assert b"400 added" in out and b"%" in drawn and b"400 files" in drawn.replace(b"/400 files", b"400 files"), (out, drawn)
 
 
+def few_descriptors_are_enough(world):
+    for i in range(300):
+        write(world, f"p/{i}.txt", b"%d" % i)
+    added = subprocess.run(["sh", "-c", 'ulimit -n 64; exec "$@"', "sh", program(), "context", "a", "add", "p"], cwd=world.dir, env=world.env,
+                           capture_output=True, timeout=120)
+    assert added.returncode == 0 and b"300 added" in added.stdout, added
+
+
 def a_session_is_a_drive(world):
     world.env["WARREN_EMBED"] = "none"
     write(world, "base/kept.md", b"quokka in the base\n")
@@ -248,5 +256,5 @@ def a_restored_checkpoint_has_its_items(world):
 
 
 if __name__ == "__main__":
-    run_topic([a_watched_folder_is_followed, what_was_changed_here_is_not_deleted, an_agent_is_not_its_own_source, one_file_is_watched, a_terminal_gets_a_bar,
+    run_topic([a_watched_folder_is_followed, what_was_changed_here_is_not_deleted, an_agent_is_not_its_own_source, one_file_is_watched, a_terminal_gets_a_bar, few_descriptors_are_enough,
                a_session_is_a_drive, a_restored_checkpoint_has_its_items])
