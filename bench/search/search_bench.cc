@@ -2,6 +2,9 @@
 //
 //   search_bench files COUNT           COUNT small Markdown files: time until they are found, then 200 questions
 //   search_bench folder DIR QUESTIONS  the files of a folder, and a question in each line of a file
+//   search_bench scale DIR QUESTIONS   the same, with vectors that are made up: real ones of 100,000 chunks take an
+//   hour.
+//                                      Texts and the embeddings of questions are real, so the time of a search is
 //   search_bench cranfield DIR         nDCG@10 of the Cranfield collection (cran.all.1400, cran.qry, cranqrel in DIR)
 //
 // With a model installed, everything is also embedded, and the same questions are asked with it.
@@ -134,7 +137,40 @@ void ask(ContextIndex& index, const std::vector<Question>& questions, std::strin
   fmt::print("\n");
 }
 
-void measure(const std::vector<Document>& documents, const std::vector<Question>& questions) {
+enum class Vectors { kReal, kMadeUp };
+
+// Embeds questions by a model, and makes up a direction for any other text.
+class ScaleEmbedder final : public Embedder {
+ public:
+  explicit ScaleEmbedder(Embedder& real) : real_(real), model_("made up beside " + real.model()) {}
+
+  const std::string& model() const override { return model_; }
+  std::size_t dimensions() const override { return real_.dimensions(); }
+  Result<std::vector<std::vector<float>>> embed(const std::vector<std::string_view>& texts, TextRole role) override {
+    if (role == TextRole::kQuery) return real_.embed(texts, role);
+    std::vector<std::vector<float>> vectors;
+    for (std::string_view text : texts) {
+      std::mt19937 random(static_cast<std::mt19937::result_type>(std::hash<std::string_view>()(text)));
+      std::normal_distribution<float> normal;
+      std::vector<float> numbers(dimensions());
+      float square = 0;
+      for (float& number : numbers) {
+        number = normal(random);
+        square += number * number;
+      }
+      for (float& number : numbers) number /= std::sqrt(square);
+      vectors.push_back(std::move(numbers));
+    }
+    return vectors;
+  }
+
+ private:
+  Embedder& real_;
+  std::string model_;
+};
+
+void measure(const std::vector<Document>& documents, const std::vector<Question>& questions,
+             Vectors vectors = Vectors::kReal) {
   SystemClock clock;
   Scratch scratch;
   auto agent = make_agent(scratch, documents, clock);
@@ -153,11 +189,14 @@ void measure(const std::vector<Document>& documents, const std::vector<Question>
     return;
   }
   ContextOptions options;
-  options.embedder = embedder->get();
+  ScaleEmbedder made_up(**embedder);
+  options.embedder = vectors == Vectors::kReal ? embedder->get() : &made_up;
   index = must(ContextIndex::open(*agent, options, clock));
   start = std::chrono::steady_clock::now();
   std::size_t embedded = must(index->embed_some(std::chrono::hours(10)));
-  fmt::print("{} texts embedded in {:.1f} s\n", embedded, milliseconds_since(start) / 1000);
+  fmt::print("{} texts {} in {:.1f} s\n", embedded,
+             vectors == Vectors::kReal ? "embedded" : "given vectors that are made up",
+             milliseconds_since(start) / 1000);
   must(index->search({.text = "warm up"}));
   ask(*index, questions, "words and meaning");
 }
@@ -190,7 +229,7 @@ void measure_files(std::size_t count) {
 
 // A folder, so that rivals can be given the same files.
 
-void measure_folder(const std::string& dir, const std::string& asked) {
+void measure_folder(const std::string& dir, const std::string& asked, Vectors vectors) {
   std::vector<Document> documents;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(dir)) {
     if (!entry.is_regular_file()) continue;
@@ -205,7 +244,7 @@ void measure_folder(const std::string& dir, const std::string& asked) {
     fmt::print(stderr, "search_bench: no files in {}, or no questions in {}\n", dir, asked);
     std::exit(1);
   }
-  measure(documents, questions);
+  measure(documents, questions, vectors);
 }
 
 // Cranfield: fields begin with a line ".X"; .I begins a document.
@@ -253,11 +292,13 @@ void measure_cranfield(const std::string& dir) {
 
 int main(int argc, char** argv) {
   std::string what = argc >= 3 ? argv[1] : "";
-  if (what == "folder" && argc == 4) measure_folder(argv[2], argv[3]);
+  if (what == "folder" && argc == 4) measure_folder(argv[2], argv[3], Vectors::kReal);
+  else if (what == "scale" && argc == 4) measure_folder(argv[2], argv[3], Vectors::kMadeUp);
   else if (what == "files" && argc == 3) measure_files(static_cast<std::size_t>(std::atoi(argv[2])));
   else if (what == "cranfield" && argc == 3) measure_cranfield(argv[2]);
   else {
-    fmt::print(stderr, "usage: search_bench files COUNT | folder DIR QUESTIONS | cranfield DIR\n");
+    fmt::print(stderr,
+               "usage: search_bench files COUNT | folder DIR QUESTIONS | scale DIR QUESTIONS | cranfield DIR\n");
     return 2;
   }
   return 0;

@@ -434,7 +434,7 @@ TEST_F(ContextIndexTest, WhatIsEmbeddedAgainIsFoundByItsOldVectorMeanwhile) {
 
 TEST_F(ContextIndexTest, ChunksOfAFileAreListed) {
   FakeEmbedder embedder("m");
-  write("/a.md", "# One\n\ntext\n\n# Two\n\n" + std::string(900, 'x') + "\n");
+  write("/a.md", "# One\n\n" + std::string(900, 'y') + "\n\n# Two\n\n" + std::string(900, 'x') + "\n");
   write("/b.bin", std::string("\0\1", 2));
   index_ = open_index(*agent_, {.embedder = &embedder, .embed_time = std::chrono::milliseconds(0)});
   std::vector<ChunkInfo> chunks = index_->list_chunks("/a.md").value();

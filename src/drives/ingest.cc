@@ -137,8 +137,8 @@ Status Ingest::find_unchanged() {
     Result<std::optional<Attributes>> old = items.find(draft.ref);
     if (!old.ok() || !*old || !(*old)->is_file()) continue;  // what is wrong is found again when it is written
     std::optional<ItemRow> row = WARREN_TRY(items.find_row(draft.ref, **old));
-    draft.is_unchanged = row && row->stamp == stamp_of_item(**old) && row->source == draft.origin.source &&
-                         row->sha256 == draft.origin.sha256;
+    draft.is_unchanged =
+        row && is_as_fetched(*row, **old) && row->source == draft.origin.source && row->sha256 == draft.origin.sha256;
   }
   return Ok{};
 }
@@ -191,7 +191,7 @@ Status Ingest::write_one(Items& items, const Draft& draft) {
   if (old && !old->is_file()) return Error(Code::kIsDirectory, "a directory is in the way");
   if (old) {
     std::optional<ItemRow> row = WARREN_TRY(items.find_row(draft.ref, *old));
-    bool is_untouched = row && row->stamp == stamp_of_item(*old) && row->source == draft.origin.source;
+    bool is_untouched = row && is_as_fetched(*row, *old) && row->source == draft.origin.source;
     if (old->size == draft.content.size()) {
       std::string now = WARREN_TRY(read_file(view_, namespace_path(draft.ref)));
       if (now == draft.content && row && row->source == draft.origin.source) {

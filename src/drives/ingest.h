@@ -86,8 +86,8 @@ class Ingest {
   Ingest(Agent& agent, FileSystem& view, Clock& clock, IngestOptions options, Progress progress = {});
   ~Ingest();
 
-  // A file or a folder of the machine. .gitignore and .warrenignore are obeyed in folders, .git is left out, links are
-  // not followed. One file that fails does not stop the rest; the report has it. kNotFound.
+  // A file or a folder of the machine. .gitignore and .warrenignore are obeyed in folders, .git and .agentfs are left
+  // out, links are not followed. One file that fails does not stop the rest; the report has it. kNotFound.
   Status add_path(const std::string& host_path);
   // What add_path would look at. Nothing is read.
   Result<IngestTotals> measure_path(const std::string& host_path);
@@ -128,6 +128,7 @@ class Ingest {
   struct Seen;
   struct SessionWalk;
 
+  void count_file(const struct stat& info);
   Status add_file(int dir, std::string_view name, const std::string& host_path, const Ref& ref);
   Result<Folder> open_folder(const IngestSource& source);
   Status walk_folder(Folder& folder, std::vector<std::string> left);

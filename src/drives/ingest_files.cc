@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/locate.h"
 #include "base/bytes.h"
 #include "base/path.h"
 #include "drives/ingest.h"
@@ -63,6 +64,8 @@ Result<std::string> read_added_file(int file, std::uint64_t size_bytes_max) {
   return content;
 }
 
+bool is_never_added(std::string_view name) { return name == ".git" || name == kAgentsDir; }
+
 std::string below_path(std::string_view dir, std::string_view name) {
   return dir.empty() ? std::string(name) : fmt::format("{}/{}", dir, name);
 }
@@ -73,7 +76,7 @@ bool Ingest::is_wanted(std::string_view relative) const {
 
 bool Ingest::is_left_out(const Folder& folder, std::string_view path, std::string_view name, std::uint32_t mode) const {
   bool is_dir = S_ISDIR(mode);
-  return (!is_dir && !S_ISREG(mode)) || name == ".git" || exclude_.judge(path, kind_of(mode)) == Ignore::kYes ||
+  return (!is_dir && !S_ISREG(mode)) || is_never_added(name) || exclude_.judge(path, kind_of(mode)) == Ignore::kYes ||
          folder.ignored.is_ignored(below_path(folder.prefix, path), kind_of(mode)) || (!is_dir && !is_wanted(path));
 }
 
@@ -95,8 +98,18 @@ Status Ingest::add_path(const std::string& host_path) {
     Folder folder = WARREN_TRY(open_folder(source));
     return walk_folder(folder, {""});
   }
+  if (measured_ != nullptr) {
+    std::optional<struct stat> info = WARREN_TRY(find_host_file(source.host_path));
+    if (info) count_file(*info);
+    return Ok{};
+  }
   Fd dir = WARREN_TRY(open_host_dir(std::string(directory_of(source.host_path))));
   return add_file(dir.get(), base_name(source.host_path), source.host_path, source.top);
+}
+
+void Ingest::count_file(const struct stat& info) {
+  ++measured_->files;
+  measured_->bytes += static_cast<std::uint64_t>(info.st_size);
 }
 
 Result<IngestTotals> Ingest::measure_path(const std::string& host_path) {
@@ -114,22 +127,22 @@ Result<IngestTotals> Ingest::measure_path(const std::string& host_path) {
 Status Ingest::add_file(int dir, std::string_view name, const std::string& host_path, const Ref& ref) {
   WARREN_TRY(check_not_cancelled());
   Result<Fd> file = open_host_file_below(dir, name);
+  bool is_out_of_descriptors = !file.ok() && file.error().code() == Code::kLimit && !drafts_.empty();
+  if (is_out_of_descriptors) {
+    WARREN_TRY(finish());
+    file = open_host_file_below(dir, name);
+  }
   struct stat info {};
   Status looked = !file.ok()                         ? Status(file.error())
                   : ::fstat(file->get(), &info) != 0 ? Status(system_error(errno, "look at it"))
                                                      : Status(Ok{});
-  auto size = static_cast<std::uint64_t>(info.st_size);
-  if (measured_ != nullptr) {
-    *measured_ = {.files = measured_->files + 1, .bytes = measured_->bytes + size};
-    return Ok{};
-  }
   if (!looked.ok()) {
     fail(host_path, looked.error());
     return Ok{};
   }
   Draft draft{.ref = ref, .file = std::move(file).take_value(), .content = {}, .charset = {}, .origin = {}};
   draft.origin.source = host_path;
-  return queue_draft(std::move(draft), size);
+  return queue_draft(std::move(draft), static_cast<std::uint64_t>(info.st_size));
 }
 
 Result<Ingest::Folder> Ingest::open_folder(const IngestSource& source) {
@@ -196,6 +209,10 @@ Status Ingest::visit_entry(Folder& folder, int dir, std::string_view relative, s
   Result<Ref> ref = make_ref(folder.top.drive, below_path(folder.top.path, path));
   if (!ref.ok()) {
     if (measured_ == nullptr) fail(host_path, ref.error());
+    return Ok{};
+  }
+  if (measured_ != nullptr) {
+    count_file(info);
     return Ok{};
   }
   if (seen_) seen_->files.insert(to_string(*ref));

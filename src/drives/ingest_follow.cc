@@ -54,7 +54,7 @@ Result<bool> Ingest::is_removable(Items& items, const Ref& ref, const Attributes
   auto unit = WARREN_TRY(view_.begin(UnitAccess::kRead));
   std::optional<ItemRow> row = WARREN_TRY(items.find_row(ref, node));
   if (!row || row->source != source) return false;
-  if (row->stamp == stamp_of_item(node) || options_.on_conflict == OnConflict::kOverwrite) return true;
+  if (is_as_fetched(*row, node) || options_.on_conflict == OnConflict::kOverwrite) return true;
   if (options_.on_conflict == OnConflict::kSkip) ++report_.skipped;
   else fail(to_string(ref), Error(Code::kExists, "its source is gone, and it was changed here: it stays"));
   return false;

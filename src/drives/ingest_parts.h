@@ -18,6 +18,8 @@ inline constexpr std::array<std::string_view, 2> kIgnoreFiles = {".gitignore", "
 
 // kTooLarge.
 Result<std::string> read_added_file(int file, std::uint64_t size_bytes_max);
+// Databases of programs, which are not what anybody looks for. Ours would contain itself.
+bool is_never_added(std::string_view name);
 std::string below_path(std::string_view dir, std::string_view name);  // "a/b"; "b" if `dir` is empty
 
 // A folder that is walked. Patterns are bound to the repository that it is in.

@@ -54,7 +54,7 @@ Status Ingest::visit_session_dir(SessionWalk& walk, std::vector<std::pair<Inode,
     const Attributes& node = *entry.attributes;
     std::string path = below_path(relative, entry.name);
     auto kind = node.is_directory() ? IgnoreRules::Kind::kDirectory : IgnoreRules::Kind::kFile;
-    bool is_out = (!node.is_directory() && !node.is_file()) || entry.name == ".git" ||
+    bool is_out = (!node.is_directory() && !node.is_file()) || is_never_added(entry.name) ||
                   exclude_.judge(path, kind) == Ignore::kYes || walk.ignored.is_ignored(path, kind) ||
                   (node.is_file() && !is_wanted(path));
     if (is_out) ++report_.ignored;

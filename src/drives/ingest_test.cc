@@ -172,6 +172,52 @@ TEST_F(IngestTest, AFileIsNotReadAgainByWhatItsRowSays) {
   EXPECT_TRUE(ingest.report().failures.empty());
 }
 
+TEST_F(IngestTest, TheContentOfEachItemIsItsFiles) {
+  for (int i = 0; i < 300; ++i) host(fmt::format("f{}.txt", i), fmt::format("gr\xfcn {}", i));  // converted in threads
+  EXPECT_EQ(add().added, 300U);
+  for (int i = 0; i < 300; ++i) EXPECT_EQ(read(fmt::format("f{}.txt", i)), fmt::format("gr\xc3\xbcn {}", i));
+  Ingest ingest(*agent_, fs(), clock_, {});
+  IngestTotals totals = ingest.measure_path(dir_.file("src")).value();
+  EXPECT_EQ(totals.files, 300U);
+  EXPECT_EQ(totals.bytes, 10U * 6 + 90U * 7 + 200U * 8);
+  EXPECT_EQ(ingest.report().looked_at.files, 0U);
+}
+
+TEST_F(IngestTest, ItemsFollowTheirFolder) {
+  host("a", "1");
+  host("d/b", "2");
+  host("d/e/c", "3");
+  host("kept", "4");
+  std::vector<std::string> seen;
+  auto note = [&](ItemChange change, const Ref& ref) {
+    const char* what = change == ItemChange::kAdded ? "+" : change == ItemChange::kReplaced ? "~" : "-";
+    seen.push_back(what + ref.path.substr(dir_.file("src/").size()));
+  };
+  Ingest ingest(*agent_, fs(), clock_, {.on_change = note});
+  IngestSource source = ingest.find_source(dir_.file("src")).value();
+  ASSERT_OK(ingest.follow(source, ""));
+  EXPECT_EQ(seen.size(), 4U);
+  seen.clear();
+  clock_.advance_ns(1'000'000'000);
+  ASSERT_OK(write_file(fs(), namespace_path(make_ref("disk", dir_.file("src/kept")).value()), as_bytes("mine")));
+  ASSERT_OK(write_file(fs(), namespace_path(make_ref("disk", dir_.file("src/d/own")).value()), as_bytes("mine")));
+  for (const char* name : {"d/b", "d/e/c", "kept"}) ASSERT_OK(remove_host_file(dir_.file(fmt::format("src/{}", name))));
+  host("a", "new");
+  ASSERT_OK(ingest.follow(source, "d/e"));  // nothing elsewhere
+  EXPECT_EQ(seen, Paths{"-d/e/c"});
+  ASSERT_OK(ingest.follow(source, "none/such"));
+  ASSERT_OK(ingest.follow(source, ""));
+  EXPECT_EQ(seen, (Paths{"-d/e/c", "~a", "-d/b"}));
+  EXPECT_EQ(added(), (Paths{"a", "d/own", "kept"}));  // what was changed or made here stays
+  EXPECT_EQ(ingest.report().failures.size(), 1U);
+  host(".gitignore", "a\n");
+  ASSERT_OK(ingest.follow(source, ""));
+  EXPECT_EQ(added(), (Paths{".gitignore", "d/own", "kept"}));
+  ASSERT_EQ(::rename(dir_.file("src").c_str(), dir_.file("away").c_str()), 0);
+  EXPECT_EQ(error_of(ingest.follow(source, "")), Code::kNotFound);
+  EXPECT_EQ(added(), (Paths{".gitignore", "d/own", "kept"}));
+}
+
 TEST_F(IngestTest, AddressesInsideTheNetworkAreRefused) {
   Ingest ingest(*agent_, fs(), clock_, {});
   for (const char* address : {"http://127.0.0.1:1/", "http://[::1]:1/", "http://localhost:1/", "http://10.1.2.3/",

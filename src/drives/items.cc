@@ -33,6 +33,10 @@ bool is_gone(const Error& error) {
 
 }  // namespace
 
+bool is_as_fetched(const ItemRow& row, const Attributes& node) {
+  return !row.sha256.empty() && row.stamp == stamp_of_item(node);
+}
+
 std::string stamp_of_item(const Attributes& node) {
   return fmt::format("{} {}.{}", node.size, node.mtime.seconds, node.mtime.nanoseconds);
 }
@@ -226,10 +230,10 @@ Result<Attributes> Items::write(const Ref& ref, std::string_view content, const 
   if (!node) return Error(Code::kStale, fmt::format("{} is gone again", quote(to_string(ref))));
   std::optional<ItemRow> row = WARREN_TRY(touch(ref, *node));
   if (!row) return *node;
+  row->sha256 = origin.sha256;   // none: it is not what was fetched any more
   if (!origin.source.empty()) {  // otherwise it still comes from where it came
     row->source = origin.source;
     row->fetched_at = origin.fetched_at;
-    row->sha256 = origin.sha256;
   }
   row->mime = origin.mime;
   row->title = origin.title;

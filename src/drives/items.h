@@ -23,7 +23,7 @@ namespace warren {
 
 // What is known of the content when an item is written.
 struct ItemOrigin {
-  std::string source;                      // empty: not fetched; an item that exists keeps its source, time and hash
+  std::string source;                      // empty: not fetched; an item that exists keeps its source and time
   std::optional<std::int64_t> fetched_at;  // Unix seconds
   std::string sha256;
   std::string mime;
@@ -92,5 +92,7 @@ inline constexpr std::size_t kCopiedItems = 100'000;  // in one call
 
 // Size and mtime: what a row says about the content holds only while they stay.
 std::string stamp_of_item(const Attributes& node);
+// Whether nobody has changed the content here, through whichever door.
+bool is_as_fetched(const ItemRow& row, const Attributes& node);
 
 }  // namespace warren

@@ -69,6 +69,7 @@ TEST(LocalEmbedder, VectorsOfTheInstalledModelAreThoseOfTheReference) {
 TEST(LocalEmbedder, AModelIsKnownByItsContentAndNotByItsFolderAlone) {
   TempDir dir;
   auto identity = [&](const std::string& folder) { return identity_of_model(dir.file(folder)).value(); };
+  for (const char* above : {"a", "b", "c"}) std::filesystem::create_directory(dir.file(above));
   write_model(dir.file("a/m"), make_tiny_model(24, 2, 40, 1));
   write_model(dir.file("b/m"), make_tiny_model(24, 2, 40, 1));
   EXPECT_EQ(identity("a/m"), identity("b/m"));

@@ -186,7 +186,8 @@ void leave_the_world(const Confined& plan) {
 #endif
   bool has_landlock = plan.landlock.is_open();
   if (has_landlock && ::syscall(SYS_landlock_restrict_self, plan.landlock.get(), 0) != 0) give_up(plan);
-  sock_fprog program{static_cast<unsigned short>(plan.filter.size()), const_cast<sock_filter*>(plan.filter.data())};
+  auto* filter = const_cast<sock_filter*>(plan.filter.data());  // NOLINT: the kernel does not write there
+  sock_fprog program{static_cast<unsigned short>(plan.filter.size()), filter};
   if (::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) give_up(plan);
   ::execve(plan.path.c_str(), plan.argv.data(), plan.envp.data());
   give_up(plan);

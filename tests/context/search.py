@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """`warren context ID search` finds what is there, whoever wrote it, and nothing else, whatever happens to the index."""
+import http.server
 import json
 import os
 import pathlib
@@ -9,6 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 import unittest
 
@@ -307,6 +309,99 @@ class Index(unittest.TestCase):
             self.assertEqual(agent.find("word599"), ["/many/9/599.md"])
             said, _ = process.communicate(timeout=120)
             self.assertEqual([hit["path"] for hit in json.loads(said)["hits"]], ["/many/5/5.md"])
+
+
+class Embedding(http.server.BaseHTTPRequestHandler):
+    """An OpenAI-compatible service whose embeddings count letters."""
+    texts = []
+
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        texts = asked["input"] if isinstance(asked["input"], list) else [asked["input"]]
+        type(self).texts += texts
+        data = [{"index": i, "embedding": [1 + text.lower().count(letter) for letter in "aeiou"]} for i, text in enumerate(texts)]
+        body = json.dumps({"data": data, "model": asked["model"]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+class Service:
+    """The service, which can go away and come back at the same address."""
+
+    def __init__(self):
+        self.port = 0
+        self.server = None
+
+    def start(self):
+        http.server.ThreadingHTTPServer.allow_reuse_address = True
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", self.port), Embedding)
+        self.port = self.server.server_port
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def stop(self):
+        if self.server:
+            self.server.shutdown()
+            self.server.server_close()
+        self.server = None
+
+
+class Models(unittest.TestCase):
+    def test_while_the_service_is_down_words_answer_and_the_queue_waits(self):
+        service = Service()
+        service.start()
+        self.addCleanup(service.stop)
+        env = os.environ | {"WARREN_EMBED": f"http://127.0.0.1:{service.port}/v1#m"}
+        with Agent() as agent:
+            agent.write("/a.md", "aaa anchor\n")
+            self.assertIn(b"1 embedded, 0 waiting", agent.warren("context", "a", "embed", env=env))
+            service.stop()
+            agent.write("/b.md", "bollard\n")
+            answer = json.loads(agent.warren("context", "a", "search", "--json", "bollard", env=env))
+            self.assertEqual([hit["path"] for hit in answer["hits"]], ["/b.md"])
+            self.assertIn("words alone", answer["hint"])
+            service.start()
+            Embedding.texts = []
+            self.assertEqual(json.loads(agent.warren("context", "a", "embed", "--json", env=env)), {"embedded": 1, "waiting": 0})
+            self.assertEqual([text for text in Embedding.texts if "anchor" in text], [])  # what was embedded before, stays
+            # Embedding everything again, and the parts that are embedded.
+            self.assertEqual(json.loads(agent.warren("context", "a", "reembed", "--json", env=env)), {"embedded": 2, "waiting": 0})
+            chunks = json.loads(agent.warren("context", "a", "chunks", "/a.md", "--json", env=env))["chunks"]
+            self.assertEqual([(chunk["first_line"], chunk["text"].strip(), chunk["embedded"]) for chunk in chunks], [(1, "aaa anchor", True)])
+            # Another model of the same service: the one before answers until everything is embedded again.
+            other = env | {"WARREN_EMBED": env["WARREN_EMBED"] + "-2"}
+            answer = json.loads(agent.warren("context", "a", "search", "--json", "anchor", env=other))
+            self.assertIn("meaning", answer["hits"][0]["found_by"])
+
+    def test_another_model_embeds_again_while_the_one_before_answers(self):
+        installed = pathlib.Path(os.environ["WARREN_DOCS"]).parent / ".deps/models/all-MiniLM-L6-v2"
+        self.assertTrue(installed.is_dir(), "run tools/setup")
+        with Agent() as agent:
+            models = agent.file.parent / "models"
+            shutil.copytree(installed, models / "second", copy_function=os.symlink)
+            pooling = models / "second/1_Pooling/config.json"
+            pooling.unlink()
+            pooling.write_text('{"pooling_mode_cls_token": true}')  # the same weights, other vectors
+            first = os.environ | {"WARREN_EMBED": "local", "WARREN_MODELS": str(models)}
+            second = first | {"WARREN_EMBED": "second"}
+            for i in range(80):
+                agent.write(f"/n{i}.md", f"Chapter {i}. " + "The cat sleeps on the warm sofa all day. " * 12)
+            self.assertIn(b"80 embedded", agent.warren("context", "a", "embed", env=first))
+            words = ("context", "a", "search", "--json", "--limit", "100", "--per-file", "1", "furry pets rest")
+            answer = json.loads(agent.warren(*words, env=second))
+            by_meaning = [hit for hit in answer["hits"] if "meaning" in hit["found_by"]]
+            self.assertGreater(answer["waiting"], 0, "too fast to be seen: give it more files")
+            self.assertEqual(len(by_meaning), 80, answer["hint"])
+            self.assertIn("vectors from before", answer["hint"])
+            self.assertIn(b" 0 waiting", agent.warren("context", "a", "embed", env=second))
+            status = json.loads(agent.warren("context", "a", "status", "--json", env=second))
+            self.assertRegex(status["model"], "^second@[0-9a-f]{12}$")
+            self.assertEqual(status["embedded"], 80)
 
 
 if __name__ == "__main__":

@@ -75,6 +75,23 @@ def a_folder_is_added_and_added_again(world):
     assert world.run("context", "a", "add", "nothing-here", status=1) == b""
 
 
+def an_item_that_was_changed_here_is_not_replaced(world):
+    write(world, "p/a.md", b"one\n")
+    write(world, "p/b.md", b"one\n")
+    add(world, "p", "--drive", "d")
+    world.tool("context_write", {"path": "d:/p/a.md", "content": "mine\n", "on_conflict": "overwrite"})
+    world.run("fs", "a", "write", "/context/d/p/b.md", "-", data=b"mine\n")
+    assert add(world, "p", "--drive", "d", "--on-conflict", "skip")["skipped"] == 2
+    write(world, "p/a.md", b"two\n")
+    write(world, "p/b.md", b"two\n")
+    report = add(world, "p", "--drive", "d", status=1)
+    assert len(report["failures"]) == 2 and report["replaced"] == 0, report
+    for name in ("a", "b"):
+        assert world.run("context", "a", "read", f"d:/p/{name}.md") == b"mine\n"
+    assert add(world, "p", "--drive", "d", "--on-conflict", "overwrite")["replaced"] == 2
+    assert add(world, "p", "--drive", "d")["unchanged"] == 2
+
+
 def a_document_gives_its_text(world):
     write(world, "d/doc.pdf", PDF)
     write(world, "d/page.html", b"<html><head><title>The page</title></head><body><h1>Head</h1><p>one <b>two</b></body>")
@@ -173,5 +190,5 @@ def two_processes_add_the_same(world):
 
 
 if __name__ == "__main__":
-    run_topic([a_folder_is_added_and_added_again, a_document_gives_its_text, office_documents_are_read_and_searched, pages_are_fetched_and_refreshed,
+    run_topic([a_folder_is_added_and_added_again, an_item_that_was_changed_here_is_not_replaced, a_document_gives_its_text, office_documents_are_read_and_searched, pages_are_fetched_and_refreshed,
                redirects_and_errors_are_bounded, a_killed_add_goes_on, two_processes_add_the_same])

@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
 """Items that follow what they came from: `context add --watch`, sessions of `warren run`, and checkpoints."""
+import contextlib
 import json
 import os
 import pty
 import queue
-import shutil
 import signal
+import sqlite3
 import subprocess
+import sys
 import threading
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "mount"))
+from mounted import wait_for  # noqa: E402
 from called import World, program, run_topic
 
 World.parent = "/var/lib"  # in a run, /tmp is another one
@@ -24,6 +28,15 @@ def write(world, name, content):
 
 def top_of(world, name):
     return "disk:" + os.path.realpath(world.path(name))
+
+
+def indexed_files(world):
+    """How many files the index has without any search."""
+    try:
+        with contextlib.closing(sqlite3.connect(f"file:{world.path('.agentfs/a.index.db')}?mode=ro", uri=True)) as index:
+            return index.execute("SELECT count(*) FROM file").fetchone()[0]
+    except sqlite3.OperationalError:
+        return None  # not made yet
 
 
 class Watching:
@@ -84,6 +97,7 @@ def a_watched_folder_is_followed(world):
         assert watching.report["added"] == 2 and watching.report["ignored"] == 1, watching.report
         write(world, "p/b.md", b"wombat\n")
         watching.until(("added", "/p/b.md"))
+        wait_for(lambda: indexed_files(world) == 3, "the index is not brought up to date")
         write(world, "p/a.md", b"# A\n\nnumbat\n")
         watching.until(("replaced", "/p/a.md"))
         assert world.run("context", "a", "read", top + "/a.md") == b"# A\n\nnumbat\n"
@@ -117,10 +131,11 @@ def what_was_changed_here_is_not_deleted(world):
     with Watching(world, "p") as watching:
         world.tool("context_write", {"path": top + "/a.md", "content": "mine\n", "on_conflict": "overwrite"})
         world.tool("context_write", {"path": top + "/own.md", "content": "mine\n"})
-        shutil.rmtree(world.path("p"))
-        os.mkdir(world.path("p"))
-        # The folder itself was replaced: it is gone, and its items stay.
+        # The folder itself goes, as when it is not mounted any more: its items stay.
+        os.rename(world.path("p"), world.path("q"))
+        write(world, "q/c.md", b"three\n")
         assert watching.process.wait(timeout=60) == 1
+    os.mkdir(world.path("p"))
     assert world.tool("context_exists", {"path": top + "/b.md"})["exists"] is True
     with Watching(world, "p") as watching:  # what was deleted meanwhile is found at the start
         assert watching.report["deleted"] == 1 and len(watching.report["failures"]) == 1, watching.report
@@ -128,6 +143,15 @@ def what_was_changed_here_is_not_deleted(world):
     assert world.run("context", "a", "read", top + "/a.md") == b"mine\n"
     assert world.run("context", "a", "read", top + "/own.md") == b"mine\n"
     assert world.tool("context_exists", {"path": top + "/b.md"})["exists"] is False
+
+
+def an_agent_is_not_its_own_source(world):
+    write(world, "a.md", b"one\n")
+    with Watching(world, ".", "--include", "*.md", "--include", "*.db", "--exclude", "runtime") as watching:
+        assert watching.report["added"] == 1, watching.report  # not .agentfs/a.db, which each change would change
+        write(world, "a.md", b"two\n")
+        watching.until(("replaced", "/a.md"))
+        assert watching.interrupt() == 0
 
 
 def one_file_is_watched(world):
@@ -161,6 +185,14 @@ def a_terminal_gets_a_bar(world):
         pass  # the end of a terminal
     out, _ = adding.communicate(timeout=60)
     assert b"400 added" in out and b"%" in drawn and b"400 files" in drawn.replace(b"/400 files", b"400 files"), (out, drawn)
+
+
+def few_descriptors_are_enough(world):
+    for i in range(300):
+        write(world, f"p/{i}.txt", b"%d" % i)
+    added = subprocess.run(["sh", "-c", 'ulimit -n 64; exec "$@"', "sh", program(), "context", "a", "add", "p"], cwd=world.dir, env=world.env,
+                           capture_output=True, timeout=120)
+    assert added.returncode == 0 and b"300 added" in added.stdout, added
 
 
 def a_session_is_a_drive(world):
@@ -224,5 +256,5 @@ def a_restored_checkpoint_has_its_items(world):
 
 
 if __name__ == "__main__":
-    run_topic([a_watched_folder_is_followed, what_was_changed_here_is_not_deleted, one_file_is_watched, a_terminal_gets_a_bar,
+    run_topic([a_watched_folder_is_followed, what_was_changed_here_is_not_deleted, an_agent_is_not_its_own_source, one_file_is_watched, a_terminal_gets_a_bar, few_descriptors_are_enough,
                a_session_is_a_drive, a_restored_checkpoint_has_its_items])

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 #include <optional>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/context/context_commands.h"
 #include "cli/context/context_watch.h"
+#include "cli/context/open_index.h"
 #include "cli/context/tool_call.h"
 #include "cli/show/progress.h"
 #include "cli/show/text.h"
@@ -132,6 +134,16 @@ std::optional<std::string> problem_with_adding(const Arguments& args) {
   return std::nullopt;
 }
 
+// Keeps the search index up to date. Returns whether there is more to embed; without an embedder, or if it does not
+// answer, searches say so.
+bool embed_a_little(ToolIndex& index) {
+  constexpr std::chrono::milliseconds kSlice{200};
+  Result<ContextIndex*> open = index.open();
+  if (!open.ok() || !(*open)->catch_up().ok()) return false;
+  Result<std::size_t> embedded = (*open)->embed_some(kSlice);
+  return embedded.ok() && *embedded > 0;
+}
+
 // Adds, and then follows what changes.
 Result<Exit> watch_sources(Context& context, const Arguments& args) {
   std::unique_ptr<ContextWatch> watch = WARREN_TRY(ContextWatch::open());
@@ -155,7 +167,8 @@ Result<Exit> watch_sources(Context& context, const Arguments& args) {
   show_report(context, args, ingest.take_report());
   if (watch->is_interrupted()) return Exit::kOk;
   shows_changes = true;
-  return watch->run(context, args, view, ingest);
+  ToolIndex index(context, *view.agent);
+  return watch->run(context, args, view, ingest, [&] { return embed_a_little(index); });
 }
 
 Result<Exit> run_context_add(Context& context, const Arguments& args) {
@@ -231,7 +244,7 @@ std::vector<Command> make_context_sources() {
        .summary = "Add files, folders and web addresses as items",
        .details =
            "Folders are added with everything in them, except what .gitignore and .warrenignore leave out, "
-           ".git, and links. "
+           ".git, .agentfs, and links. "
            "Text is stored as UTF-8; anything else keeps its bytes. Adding again changes only what has changed. With "
            "--watch, and for sessions, items of files that are gone are deleted, unless they were changed here.",
        .positionals = {{.name = "PATH",

@@ -55,6 +55,10 @@ Result<SearchQuery> query_of(const Arguments& args, Zone zone) {
   query.text = args.find("TEXT").value_or("");
   query.pattern = args.find("pattern").value_or("");
   query.below = args.get("in");
+  if (auto drive = args.find("drive")) {
+    Ref top = WARREN_TRY(make_ref(*drive, query.below).within("--drive"));
+    query.below = namespace_path(top);
+  }
   if (args.has("glob")) query.globs = args.all("glob");
   query.mime = args.find("mime").value_or("");
   if (auto since = args.find("since")) query.since = WARREN_TRY(parse_time(*since, zone));
@@ -214,6 +218,7 @@ Command make_search() {
       .positionals = {{.name = "TEXT", .help = "what to look for", .times = Times::kOptional}},
       .options = {{.name = "pattern", .letter = 'e', .value = "RE", .help = "a regular expression (RE2) to look for"},
                   {.name = "in", .value = "PATH", .help = "only at or below this path", .fallback = "/"},
+                  {.name = "drive", .value = "DRIVE", .help = "only items of this drive; --in is a path on it"},
                   {.name = "glob",
                    .letter = 'g',
                    .value = "GLOB",

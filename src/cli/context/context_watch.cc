@@ -3,6 +3,8 @@
 #include <chrono>
 #include <csignal>
 
+#include <poll.h>
+
 #include <fmt/format.h>
 
 #include "base/path.h"
@@ -119,17 +121,28 @@ Status ContextWatch::follow(Context& context, Ingest& ingest, const SourceWatch:
   return Ok{};
 }
 
-Result<Exit> ContextWatch::run(Context& context, const Arguments& args, OpenView& view, Ingest& ingest) {
+// False: a signal came.
+Result<bool> ContextWatch::wait_for_change(const IdleWork& run_idle_work) {
+  while (!is_interrupted()) {
+    pollfd changed{watch_.fd(), POLLIN, 0};
+    if (::poll(&changed, 1, 0) == 0 && run_idle_work()) continue;
+    int signal = WARREN_TRY(signals_.wait(watch_.fd()));
+    if (signal == 0) signal = WARREN_TRY(signals_.wait(-1, kSettleTime));
+    is_interrupted_ = signal != 0;
+    return !is_interrupted_;
+  }
+  return false;
+}
+
+Result<Exit> ContextWatch::run(Context& context, const Arguments& args, OpenView& view, Ingest& ingest,
+                               const IdleWork& run_idle_work) {
   context.err.print("warren: watching {} {}; Ctrl-C ends it\n", watch_.size(),
                     watch_.size() == 1 ? "folder" : "folders");
   for (;;) {
     WARREN_TRY(context.out.finish());
     if (sources_.empty()) return Error(Code::kNotFound, "nothing is left to watch");
-    is_interrupted_ = is_interrupted_ || WARREN_TRY(signals_.wait(watch_.fd()))
-    != 0;
-    is_interrupted_ = is_interrupted_ || WARREN_TRY(signals_.wait(-1, kSettleTime))
-    != 0;
-    if (is_interrupted_) return Exit::kOk;
+    bool has_changed = WARREN_TRY(wait_for_change(run_idle_work));
+    if (!has_changed) return Exit::kOk;
     Status done = follow(context, ingest, watch_.take());
     if (!done.ok() && is_interrupted_) return Exit::kOk;
     show_failures(context, args, ingest.take_report());

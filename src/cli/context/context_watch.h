@@ -1,6 +1,9 @@
 // `warren context ID add --watch`: items follow their sources until the command is interrupted.
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "cli/context.h"
@@ -26,13 +29,17 @@ class ContextWatch {
   Status catch_up(Ingest& ingest);
   // Waits for changes and follows them, with a line for each. Ends with a signal, or with kNotFound when no source is
   // left.
-  Result<Exit> run(Context& context, const Arguments& args, OpenView& view, Ingest& ingest);
+  // While nothing happens, `run_idle_work` is called as long as it returns that there is more to do.
+  using IdleWork = std::function<bool()>;
+  Result<Exit> run(Context& context, const Arguments& args, OpenView& view, Ingest& ingest,
+                   const IdleWork& run_idle_work);
   bool is_interrupted();
 
  private:
   ContextWatch(Signals signals, SourceWatch watch) : signals_(std::move(signals)), watch_(std::move(watch)) {}
 
   Status follow(Context& context, Ingest& ingest, const SourceWatch::Changes& changes);
+  Result<bool> wait_for_change(const IdleWork& run_idle_work);
   Status follow_source(Ingest& ingest, const IngestSource& source, const SourceWatch::Changes& changes);
 
   Signals signals_;
