@@ -58,10 +58,10 @@ Result<MergedSessions> merge_sessions(const MergeSessions& request, Clock& clock
   Fd held = WARREN_TRY(session.lock());
   if (!WARREN_TRY(session.is_new()))
     return Error(Code::kExists, fmt::format("session {} exists already", quote(merged.id)));
-  WARREN_TRY(record_reading(*first.agent, "merge", {}, session.file()));
-  WARREN_TRY(record_reading(*second.agent, "merge", {}, session.file()));
   SessionMergeOptions options{.first = merged.first, .second = merged.second, .on_conflict = request.on_conflict};
   Status done = session.set_base(first.overlay.base_path);
+  if (done.ok()) done = record_reading(*first.agent, "merge", {}, session.file());
+  if (done.ok()) done = record_reading(*second.agent, "merge", {}, session.file());
   if (done.ok()) {
     done = copy_agent(
         *first.agent, session.file(),
