@@ -33,15 +33,12 @@ Result<SessionDir> make_dir_for(const MergeSessions& request, const std::string&
 
 Status merge_copy(const std::string& draft, const OverlayAgent& second, const SessionMergeOptions& options,
                   SessionMerge& report, Clock& clock) {
-  auto agent = WARREN_TRY(Agent::open({.id_or_path = draft, .commits = Commits::kGrouped}, clock));
-  std::optional<AgentOverlay> overlay = agent->overlay();
-  if (!overlay) return Error(Code::kCorrupt, fmt::format("the copy {} has no base", quote(draft)));
-  report = WARREN_TRY(merge_into(*overlay, second.overlay, options));
+  OverlayAgent copy = WARREN_TRY(open_overlay({.id_or_path = draft, .commits = Commits::kGrouped}, clock));
+  report = WARREN_TRY(merge_into(copy.overlay, second.overlay, options));
   if (options.on_conflict == OnMergeConflict::kReport && !report.conflicts.empty())
     return Error(Code::kConflict, "both have changed the same");
-  overlay.reset();
-  WARREN_TRY(empty_log_of(*agent));  // the log has the draft's name
-  return agent->close();
+  WARREN_TRY(empty_log_of(*copy.agent));  // the log has the draft's name
+  return copy.agent->close();
 }
 
 }  // namespace
