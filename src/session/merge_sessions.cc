@@ -33,15 +33,12 @@ Result<SessionDir> make_dir_for(const MergeSessions& request, const std::string&
 
 Status merge_copy(const std::string& draft, const OverlayAgent& second, const SessionMergeOptions& options,
                   SessionMerge& report, Clock& clock) {
-  auto agent = WARREN_TRY(Agent::open({.id_or_path = draft, .commits = Commits::kGrouped}, clock));
-  std::optional<AgentOverlay> overlay = agent->overlay();
-  if (!overlay) return Error(Code::kCorrupt, fmt::format("the copy {} has no base", quote(draft)));
-  report = WARREN_TRY(merge_into(*overlay, second.overlay, options));
+  OverlayAgent copy = WARREN_TRY(open_overlay({.id_or_path = draft, .commits = Commits::kGrouped}, clock));
+  report = WARREN_TRY(merge_into(copy.overlay, second.overlay, options));
   if (options.on_conflict == OnMergeConflict::kReport && !report.conflicts.empty())
     return Error(Code::kConflict, "both have changed the same");
-  overlay.reset();
-  WARREN_TRY(empty_log_of(*agent));  // the log has the draft's name
-  return agent->close();
+  WARREN_TRY(empty_log_of(*copy.agent));  // the log has the draft's name
+  return copy.agent->close();
 }
 
 }  // namespace
@@ -58,10 +55,10 @@ Result<MergedSessions> merge_sessions(const MergeSessions& request, Clock& clock
   Fd held = WARREN_TRY(session.lock());
   if (!WARREN_TRY(session.is_new()))
     return Error(Code::kExists, fmt::format("session {} exists already", quote(merged.id)));
-  WARREN_TRY(record_reading(*first.agent, "merge", {}, session.file()));
-  WARREN_TRY(record_reading(*second.agent, "merge", {}, session.file()));
   SessionMergeOptions options{.first = merged.first, .second = merged.second, .on_conflict = request.on_conflict};
   Status done = session.set_base(first.overlay.base_path);
+  if (done.ok()) done = record_reading(*first.agent, "merge", {}, session.file());
+  if (done.ok()) done = record_reading(*second.agent, "merge", {}, session.file());
   if (done.ok()) {
     done = copy_agent(
         *first.agent, session.file(),

@@ -189,6 +189,57 @@ class Merging(Case):
         self.assertEqual(self.change("both", "cat of_a of_b"), "a\nb\n")
 
 
+class Random(Case):
+    """Two agents that keep out of each other's way: the merged session shows what one agent alone would have made."""
+    SEEDS = range(6)
+    # Changes names that end in one letter, by a seed: the same in any tree that has the same of them.
+    CHANGES = r"""
+import os, pathlib, random, shutil, sys
+side, random = sys.argv[1], random.Random(sys.argv[2])
+for step in range(25):
+    mine = sorted(path for path in pathlib.Path(".").rglob(f"*.{side}"))
+    which = random.choice(mine)
+    what = random.randrange(8)
+    if what < 2 and which.is_file() and not which.is_symlink():
+        which.open("wa"[what]).write(f"{side}{step}\n")
+    elif what == 2 and len(mine) > 3:
+        shutil.rmtree(which) if which.is_dir() and not which.is_symlink() else which.unlink()
+    elif what == 3:
+        which.rename(f"moved{step}.{side}")
+    elif what == 4 and not which.is_symlink():
+        which.chmod(0o700 + random.randrange(64))
+    elif what == 5:
+        (pathlib.Path(f"new{step}.{side}") / "deep").mkdir(parents=True)
+        (pathlib.Path(f"new{step}.{side}") / "deep" / f"file.{side}").write_text(f"{step}\n")
+    elif what == 6 and which.is_dir():
+        (which / f"in{step}.{side}").write_text(f"{step}\n")
+    elif what == 7:
+        os.symlink(f"target{step}", f"link{step}.{side}")
+"""
+
+    def listing(self, session=None):
+        look = "find . -not -name . -printf '%P %y %m %l\\n' | sort; find . -type f | sort | xargs -d '\\n' tail -n +1"
+        if session:
+            return self.change(session, look)
+        return subprocess.run(["sh", "-ec", look], cwd=self.expected, check=True, capture_output=True, text=True).stdout
+
+    def test_both_together_are_as_one_after_the_other(self):
+        for directory in ("x.a", "x.b", "shared/y.a", "shared/y.b"):
+            (self.base / directory / "inner").mkdir(parents=True)
+            (self.base / directory / f"file.{directory[-1]}").write_text("one\ntwo\n")
+        for side in "ab":
+            (self.base / "shared" / f"{side}.{side}").write_text(side + "\n")
+        for seed in self.SEEDS:
+            self.expected = self.w.root / f"expected{seed}"
+            subprocess.run(["cp", "-a", self.base, self.expected], check=True)
+            for side in "ab":
+                program = [sandboxed.PYTHON, "-c", self.CHANGES, side, str(seed)]
+                self.w.inside(f"{side}{seed}", *program, cwd=self.base)
+                subprocess.run(program, cwd=self.expected, check=True)
+            self.merge(f"a{seed}", f"b{seed}", "--into", f"both{seed}")
+            self.assertEqual(self.listing(f"both{seed}"), self.listing(), f"seed {seed}")
+
+
 class Commits(Case):
     def git(self, *args):
         environment = self.w.environment() | {f"GIT_{who}_{what}": "x@y" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
@@ -217,4 +268,4 @@ class Commits(Case):
 
 if __name__ == "__main__":
     sandboxed.need_fuse()
-    unittest.main(verbosity=2)
+    unittest.main()
