@@ -28,6 +28,7 @@ class JournalPages {
     std::unique_ptr<JournalPages> made(new JournalPages);
     if (!store.schema().has_extensions) return made;
     WARREN_TRY(store.database().end_batch());
+    auto guard = store.database().lock();
     if (store.journal() == nullptr) {
       Result<std::unique_ptr<Journal>> opened = Journal::open(store.database(), store.clock());
       if (!opened.ok()) return made;  // of an older Warren, without all columns
@@ -74,6 +75,7 @@ bool is_about_files(const Change& change) {
 // The paths that nodes have now: one walk over the agent's own tree, until all have been found.
 Result<std::map<std::uint64_t, std::string>> find_paths(FileSystem& fs, std::set<std::uint64_t> wanted) {
   std::map<std::uint64_t, std::string> paths;
+  std::erase_if(wanted, [&](std::uint64_t inode) { return !fs.get_attributes(Inode{inode}).ok(); });  // gone
   if (wanted.empty()) return paths;
   WARREN_TRY(walk(fs, "/", [&](const WalkEntry& entry) -> Result<WalkNext> {
     std::uint64_t inode = entry.attributes.inode.value;
