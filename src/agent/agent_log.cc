@@ -207,7 +207,10 @@ std::string_view name_of(LogSource source) {
   return "";
 }
 
-Result<std::vector<LogEvent>> read_log(Agent& agent, const LogFilter& filter, Clock& clock) {
+Result<std::vector<LogEvent>> read_log(Agent& agent, const LogFilter& wanted, Clock& clock) {
+  constexpr std::size_t kEventsMax = 100'000'000;
+  LogFilter filter = wanted;
+  if (filter.limit) filter.limit = std::min(*filter.limit, kEventsMax);
   std::vector<LogEvent> events;
   WARREN_TRY(add_journal(agent, filter, events));
   WARREN_TRY(add_trail(agent, filter, events));
