@@ -102,7 +102,9 @@ const std::vector<Examples>& namespace_examples() {
       {"context tree", {"warren context notes tree"}},
       {"context read", {"warren context notes read handbook:/setup.md"}},
       {"context write", {"warren context notes write handbook:/setup.md 'step one'"}},
-      {"context edit", {"warren context notes edit handbook:/setup.md '[{\"old\": \"one\", \"new\": \"two\"}]'"}},
+      {"context edit",
+       {"warren context notes edit handbook:/setup.md '[{\"start_line\": 1, \"end_line\": 1, \"content\": \"# "
+        "Setup\"}]'"}},
       {"context info", {"warren context notes info handbook:/setup.md"}},
       {"context exists", {"warren context notes exists handbook:/setup.md"}},
       {"context delete", {"warren context notes delete handbook:/setup.md"}},
