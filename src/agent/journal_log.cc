@@ -117,9 +117,9 @@ class JournalNarrator {
           fmt::format("changed {}", nameless == 1 ? "something that has no name now" : "files that have no names now"),
           "");
     }
-    for (LogEvent& event : found) {
-      event.at_us = row.at_us;
-      told_.push_back(std::move(event));
+    for (auto event = found.rbegin(); event != found.rend(); ++event) {
+      event->at_us = row.at_us;
+      told_.push_back(std::move(*event));
     }
     return Ok{};
   }
