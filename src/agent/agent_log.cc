@@ -80,28 +80,44 @@ bool is_listed_elsewhere(const AuditEvent& event) {
   return event.op.starts_with("tool_") || (event.op == "checkpoint" && event.ok);
 }
 
-Status add_trail(Agent& agent, const LogFilter& filter, std::vector<LogEvent>& events) {
+LogEvent event_of(const AuditEvent& event) {
+  return {.at_us = event.at_us,
+          .source = LogSource::kAudit,
+          .who = who_of(event),
+          .verb = verb_of(event),
+          .subject = event.path,
+          .to = event.to,
+          .detail = event.ok ? "" : event.err,
+          .ok = event.ok,
+          .size_bytes = event.size_bytes};
+}
+
+// Those among the newest `last` rows, or all; holds not many more than are wanted.
+Result<std::vector<LogEvent>> read_trail_events(Agent& agent, const LogFilter& filter,
+                                                std::optional<std::size_t> last) {
   AuditFilter wanted;
   wanted.since_us = filter.since_us;
   wanted.path = filter.path;
   std::vector<LogEvent> found;
-  WARREN_TRY(read_trail(agent, wanted, std::nullopt, [&](const AuditRow& row) -> Status {
+  WARREN_TRY(read_trail(agent, wanted, last, [&](const AuditRow& row) -> Status {
     const AuditEvent& event = row.event;
     bool is_left_out = is_listed_elsewhere(event) || (event.ok && is_reading(event.op) && !filter.has_reads);
     if (is_left_out) return Ok{};
-    found.push_back({.at_us = event.at_us,
-                     .source = LogSource::kAudit,
-                     .who = who_of(event),
-                     .verb = verb_of(event),
-                     .subject = event.path,
-                     .to = event.to,
-                     .detail = event.ok ? "" : event.err,
-                     .ok = event.ok,
-                     .size_bytes = event.size_bytes});
-    bool is_much = filter.limit && found.size() > 2 * *filter.limit + 1000;  // a long trail is not held in memory
+    found.push_back(event_of(event));
+    bool is_much = filter.limit && found.size() > 2 * *filter.limit + 1000;
     if (is_much) found.erase(found.begin(), found.end() - static_cast<std::ptrdiff_t>(*filter.limit));
     return Ok{};
   }));
+  return found;
+}
+
+// The end of a long trail is usually enough.
+Status add_trail(Agent& agent, const LogFilter& filter, std::vector<LogEvent>& events) {
+  constexpr std::size_t kTailRows = 10'000;
+  std::vector<LogEvent> found;
+  bool has_all = !filter.limit || filter.path || filter.since_us;
+  if (!has_all) found = WARREN_TRY(read_trail_events(agent, filter, kTailRows + *filter.limit));
+  if (has_all || found.size() < *filter.limit) found = WARREN_TRY(read_trail_events(agent, filter, std::nullopt));
   std::ranges::move(found, std::back_inserter(events));
   return Ok{};
 }
@@ -191,7 +207,10 @@ std::string_view name_of(LogSource source) {
   return "";
 }
 
-Result<std::vector<LogEvent>> read_log(Agent& agent, const LogFilter& filter, Clock& clock) {
+Result<std::vector<LogEvent>> read_log(Agent& agent, const LogFilter& wanted, Clock& clock) {
+  constexpr std::size_t kEventsMax = 100'000'000;
+  LogFilter filter = wanted;
+  if (filter.limit) filter.limit = std::min(*filter.limit, kEventsMax);
   std::vector<LogEvent> events;
   WARREN_TRY(add_journal(agent, filter, events));
   WARREN_TRY(add_trail(agent, filter, events));

@@ -28,6 +28,7 @@ class JournalPages {
     std::unique_ptr<JournalPages> made(new JournalPages);
     if (!store.schema().has_extensions) return made;
     WARREN_TRY(store.database().end_batch());
+    auto guard = store.database().lock();
     if (store.journal() == nullptr) {
       Result<std::unique_ptr<Journal>> opened = Journal::open(store.database(), store.clock());
       if (!opened.ok()) return made;  // of an older Warren, without all columns
@@ -74,6 +75,7 @@ bool is_about_files(const Change& change) {
 // The paths that nodes have now: one walk over the agent's own tree, until all have been found.
 Result<std::map<std::uint64_t, std::string>> find_paths(FileSystem& fs, std::set<std::uint64_t> wanted) {
   std::map<std::uint64_t, std::string> paths;
+  std::erase_if(wanted, [&](std::uint64_t inode) { return !fs.get_attributes(Inode{inode}).ok(); });  // gone
   if (wanted.empty()) return paths;
   WARREN_TRY(walk(fs, "/", [&](const WalkEntry& entry) -> Result<WalkNext> {
     std::uint64_t inode = entry.attributes.inode.value;
@@ -115,9 +117,9 @@ class JournalNarrator {
           fmt::format("changed {}", nameless == 1 ? "something that has no name now" : "files that have no names now"),
           "");
     }
-    for (LogEvent& event : found) {
-      event.at_us = row.at_us;
-      told_.push_back(std::move(event));
+    for (auto event = found.rbegin(); event != found.rend(); ++event) {
+      event->at_us = row.at_us;
+      told_.push_back(std::move(*event));
     }
     return Ok{};
   }
