@@ -11,6 +11,7 @@
 #include "base/path.h"
 #include "cli/commands.h"
 #include "cli/relay/relay_commands.h"
+#include "cli/show/text.h"
 #include "cli/syntax/values.h"
 #include "os/error.h"
 #include "os/host_files.h"
