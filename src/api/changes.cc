@@ -38,7 +38,7 @@ ChangeKind public_of(TreeChangeKind kind) {
   return ChangeKind::kModified;
 }
 
-NodeType type_of(const Attributes& node) {
+NodeType type_of(const warren::Attributes& node) {
   if (node.is_file()) return NodeType::kFile;
   if (node.is_directory()) return NodeType::kDirectory;
   return node.is_symlink() ? NodeType::kLink : NodeType::kOther;

@@ -281,7 +281,10 @@ Result<Readiness> Rounds::plan_removal(Plan& plan, const std::string& name) {
   if (agent->status != "terminated") {
     return Error(Code::kConflict, fmt::format("agent {} has been registered again", quote(name)));
   }
-  for (const std::string& channel : router_.channels_of(name)) {
+  auto subscriptions =
+      WARREN_TRY(ledger_->list_subscriptions());  // the router has forgotten those of an abandoned plan
+  for (const auto& [channel, agents] : subscriptions) {
+    if (!agents.contains(name)) continue;
     plan.subscriptions.push_back({channel, name, false});
     router_.unsubscribe(channel, name);
   }

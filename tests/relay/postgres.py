@@ -152,10 +152,7 @@ class OneRelay(RelayCase):
         (copy / "agents").mkdir(mode=0o700)
         successor = subprocess.Popen([WARREN, "relay", "up", "--root", copy], stderr=subprocess.PIPE)
         self.addCleanup(lambda: (successor.kill(), successor.wait(), successor.stderr.close()))
-        deadline = time.monotonic() + 60
-        while self.process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.05)
-        self.assertEqual(self.process.poll(), 1)
+        self.assertEqual(self.process.wait(60), 1)
         self.assertIn(b"another relay was started", self.process.stderr.read())
         self.assertIsNone(successor.poll())
 
@@ -186,12 +183,12 @@ class Proxy:
             except OSError:
                 client.close()
                 continue
-            state = {"mute": False}
+            state = {"mute": False, "committed": threading.Event()}
             threading.Thread(target=self.pump, args=(client, server, state, True), daemon=True).start()
             threading.Thread(target=self.pump, args=(server, client, state, False), daemon=True).start()
 
     def pump(self, source, target, state, is_client):
-        sent = b""
+        sent = unheard = b""
         try:
             while data := source.recv(65536):
                 sent = sent[-65536:] + data
@@ -200,10 +197,14 @@ class Proxy:
                     if how == "after":
                         state["mute"] = True
                         target.sendall(data)
-                        time.sleep(0.5)  # the server does it, and nobody hears of it
+                        if not state["committed"].wait(30):  # the server does it, and nobody hears of it
+                            return
                     self.cuts.append(how)
                     break
                 if not is_client and state["mute"]:
+                    unheard += data
+                    if b"COMMIT\0" in unheard:  # what the server answers to it
+                        state["committed"].set()
                     continue
                 if is_client and b"COMMIT" in data:
                     sent = b""

@@ -97,7 +97,7 @@ class Letters(Several):
         letter = str(self.letters(self.right)[0]["id"])
         self.left.process.send_signal(signal.SIGSTOP)
         request = subprocess.Popen([WARREN, "relay", "dead", "discard", letter, "--root", self.right.root], stderr=subprocess.PIPE)
-        time.sleep(1)
+        self.wait(lambda: self.query("SELECT count(*) FROM pending_operations WHERE completed_at IS NULL") == "1")
         self.left.process.send_signal(signal.SIGCONT)
         self.assertEqual((request.wait(60), request.stderr.read()), (0, b""))
         request.stderr.close()

@@ -11,6 +11,7 @@
 #include "base/path.h"
 #include "cli/commands.h"
 #include "cli/relay/relay_commands.h"
+#include "cli/show/text.h"
 #include "cli/syntax/values.h"
 #include "os/error.h"
 #include "os/host_files.h"
@@ -143,10 +144,9 @@ Result<Exit> run_remove(Context& context, const Arguments& args) {
   std::int64_t operation = WARREN_TRY(request_removal(*ledger, *root, name));
   auto tmp = WARREN_TRY(HostTree::open(root->path() + "/tmp"));
   WARREN_TRY(tmp->remove_tree("/" + aside));
-  if (!mail.is_empty()) {
-    context.err.print("{}: {}: unread and unsent messages are lost, waiting ones become dead letters\n",
-                      context.err.name(name), in_words(mail));
-  }
+  Belongings lost{.unread = mail.unread, .unsent = mail.unsent};
+  if (!lost.is_empty()) context.err.print("lost: {}\n", in_words(lost));
+  if (mail.waiting > 0) context.err.print("now dead letters: {}\n", in_words({.waiting = mail.waiting}));
   WARREN_TRY(wait_for_removal(context, args, *root, operation));
   return Exit::kOk;
 }

@@ -70,12 +70,4 @@ Result<std::vector<Route>> Router::resolve(std::string_view to, std::string_view
   return std::vector<Route>{std::move(route)};
 }
 
-std::vector<std::string> Router::channels_of(const std::string& agent) const {
-  std::vector<std::string> found;
-  for (const auto& [channel, agents] : channels_) {
-    if (agents.contains(agent)) found.push_back(channel);
-  }
-  return found;
-}
-
 }  // namespace warren::relay

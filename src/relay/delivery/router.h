@@ -40,8 +40,6 @@ class Router {
   void subscribe(const std::string& channel, const std::string& agent) { channels_[channel].insert(agent); }
   void unsubscribe(const std::string& channel, const std::string& agent) { channels_[channel].erase(agent); }
 
-  std::vector<std::string> channels_of(const std::string& agent) const;
-
   // The agent that started `agent`: its lead, if there is no other.
   void set_spawner(const std::string& agent, const std::string& spawner) { spawners_[agent] = spawner; }
 

@@ -74,6 +74,17 @@ TEST_F(LogTest, AFullFileIsRotatedAndNoLineIsCutOrLost) {
   EXPECT_EQ(now.front()["number"].get<int>(), old.back()["number"].get<int>() + 1);
 }
 
+TEST_F(LogTest, NewOptionsCountFromTheNextLineOn) {
+  Log log(folder.get(), 1 << 20, clock);
+  log.note(Severity::kDebug, "unheard");
+  log.set_options(100, {Severity::kDebug, 2});
+  log.note(Severity::kDebug, "heard", {{"text", std::string(60, 'x')}});
+  log.note(Severity::kInfo, "rotates", {{"text", std::string(60, 'x')}});
+  ASSERT_EQ(lines("relay.log").size(), 1U);
+  EXPECT_EQ(lines("relay.log")[0]["event"], "rotates");
+  EXPECT_EQ(lines("relay.log.1").at(0)["event"], "heard");
+}
+
 TEST_F(LogTest, AFileThatCannotBeWrittenStopsNothing) {
   ASSERT_EQ(::mkdir(dir.file("relay.log").c_str(), 0700), 0);
   ASSERT_EQ(::symlink("/dev/full", dir.file("audit.log").c_str()), 0);
