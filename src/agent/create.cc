@@ -80,22 +80,6 @@ Result<bool> is_open_somewhere(const std::string& path) {
   return range.l_type != F_UNLCK;
 }
 
-// What the agent had in working memory, which is named after the file that is about to go. It may have been written
-// before the agent was encrypted, and nobody could reach it any more. kBusy if a process has it open.
-Status remove_working_memory(const std::string& agent_path) {
-  if (!WARREN_TRY(find_host_file(agent_path))) return Ok{};
-  Result<std::string> file = working_file(agent_path);
-  if (!file.ok()) return Ok{};  // without a folder for it there is none
-  if (!WARREN_TRY(find_host_link(*file))) return Ok{};
-  if (WARREN_TRY(is_open_somewhere(*file))) {
-    return Error(Code::kBusy,
-                 fmt::format("the working memory of {} is open in another process", quote(agent_id_of(agent_path))),
-                 "stop that process, then try again");
-  }
-  for (const char* suffix : {"", "-wal", "-shm"}) WARREN_TRY(remove_host_file(*file + suffix));
-  return Ok{};
-}
-
 // Removes the files that belong to an agent file that is about to go: SQLite's, our index and working memory.
 Status remove_companions(const std::string& path) {
   WARREN_TRY(remove_working_memory(path));
@@ -202,6 +186,20 @@ Status check_replaceable(const std::string& path, Clock& clock) {
 }
 
 }  // namespace
+
+Status remove_working_memory(const std::string& agent_path) {
+  if (!WARREN_TRY(find_host_file(agent_path))) return Ok{};
+  Result<std::string> file = working_file(agent_path);
+  if (!file.ok()) return Ok{};  // without a folder for it there is none
+  if (!WARREN_TRY(find_host_link(*file))) return Ok{};
+  if (WARREN_TRY(is_open_somewhere(*file))) {
+    return Error(Code::kBusy,
+                 fmt::format("the working memory of {} is open in another process", quote(agent_id_of(agent_path))),
+                 "stop that process, then try again");
+  }
+  for (const char* suffix : {"", "-wal", "-shm"}) WARREN_TRY(remove_host_file(*file + suffix));
+  return Ok{};
+}
 
 std::string name_of_draft(const std::string& path) {
   std::random_device random;
