@@ -3,6 +3,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <functional>
 #include <random>
 
 #include <fcntl.h>
@@ -18,27 +19,18 @@
 #include "agent/checkpoints.h"
 #include "agent/encrypted_note.h"
 #include "agent/locate.h"
+#include "agent/namespace_parts.h"
 #include "base/path.h"
 #include "os/error.h"
 #include "os/host_files.h"
 #include "store/fsck.h"
+#include "store/identity.h"
 #include "store/overlay_schema.h"
 #include "store/store.h"
 #include "store/vacant.h"
 
 namespace warren {
 namespace {
-
-// Removes the files that belong to an agent file: SQLite's and our index.
-Status remove_companions(const std::string& path) {
-  for (std::string_view suffix : {"-wal", "-shm"}) {
-    WARREN_TRY(remove_host_file(path + std::string(suffix)));
-  }
-  std::string_view stem(path);
-  if (stem.ends_with(".db")) stem.remove_suffix(3);
-  WARREN_TRY(remove_host_file(std::string(stem) + ".index.db"));
-  return Ok{};
-}
 
 Status check_chunk_bytes(std::uint32_t bytes) {
   if (bytes >= limits::kChunkBytesMin && bytes <= limits::kChunkBytesMax) return Ok{};
@@ -61,6 +53,7 @@ Status fill_agent(const std::string& draft, const CreatedAgent& agent, const Cre
   auto store = WARREN_TRY(
       Store::open(draft, {.mode = OpenMode::kCreate, .chunk_bytes = options.chunk_bytes, .key = key}, clock));
   if (agent.base) WARREN_TRY(make_overlay(*store, *agent.base));
+  WARREN_TRY(ensure_identity(*store));
   if (options.audit) WARREN_TRY(switch_audit(*store, agent.id, AuditLevel::kOn, "init", clock));
   return store->database().empty_log();  // the log has the draft's name
 }
@@ -85,6 +78,18 @@ Result<bool> is_open_somewhere(const std::string& path) {
   range.l_len = 1;
   if (::fcntl(fd.get(), F_OFD_GETLK, &range) != 0) return system_error(errno, fmt::format("lock {}", quote(index)));
   return range.l_type != F_UNLCK;
+}
+
+// Removes the files that belong to an agent file that is about to go: SQLite's, our index and working memory.
+Status remove_companions(const std::string& path) {
+  WARREN_TRY(remove_working_memory(path));
+  for (std::string_view suffix : {"-wal", "-shm"}) {
+    WARREN_TRY(remove_host_file(path + std::string(suffix)));
+  }
+  std::string_view stem(path);
+  if (stem.ends_with(".db")) stem.remove_suffix(3);
+  WARREN_TRY(remove_host_file(std::string(stem) + ".index.db"));
+  return Ok{};
 }
 
 // As Database::backup_to locks what it is writing.
@@ -181,6 +186,20 @@ Status check_replaceable(const std::string& path, Clock& clock) {
 }
 
 }  // namespace
+
+Status remove_working_memory(const std::string& agent_path) {
+  if (!WARREN_TRY(find_host_file(agent_path))) return Ok{};
+  Result<std::string> file = working_file(agent_path);
+  if (!file.ok()) return Ok{};  // without a folder for it there is none
+  if (!WARREN_TRY(find_host_link(*file))) return Ok{};
+  if (WARREN_TRY(is_open_somewhere(*file))) {
+    return Error(Code::kBusy,
+                 fmt::format("the working memory of {} is open in another process", quote(agent_id_of(agent_path))),
+                 "stop that process, then try again");
+  }
+  for (const char* suffix : {"", "-wal", "-shm"}) WARREN_TRY(remove_host_file(*file + suffix));
+  return Ok{};
+}
 
 std::string name_of_draft(const std::string& path) {
   std::random_device random;
@@ -379,10 +398,12 @@ Status check_rekeyable(const std::string& path, const KeyFinder& find_key, NewKe
 enum class Written { kNo, kYes };
 
 // Tidies up after an error. If the written draft is gone, it has become the agent: then its key stays, and is named.
-Error undo_rekeying(const std::string& draft, Written written, const std::optional<NewFileKey>& key, Error why) {
+Error undo_rekeying(const std::string& draft, Written written, const std::optional<NewFileKey>& key,
+                    const std::function<void(Written)>& note_result, Error why) {
   Result<std::optional<struct stat>> left = find_host_link(draft);
   bool is_in_place = written == Written::kYes && (!left.ok() || !*left);
   remove_draft(draft);
+  note_result(is_in_place ? Written::kYes : Written::kNo);
   if (key && is_in_place) return std::move(why).with_hint(fmt::format("the new key is noted in {}", quote(key->note)));
   if (key) remove_key_note(*key);
   return why;
@@ -408,13 +429,19 @@ Result<RekeyedAgent> rekey_agent(const RekeyOptions& options, Clock& clock) {
   Written written = done.ok() ? Written::kYes : Written::kNo;
   if (done.ok()) done = give_owner_and_mode(path, draft);
   if (done.ok() && note) done = put_base_note(draft, *note);
+  const DatabaseKey* before = database->key().get();
+  const DatabaseKey* after = key ? key->key.get() : nullptr;
+  if (done.ok()) note_key_change(path, before, after).ignore("whoever opens it at this moment is told, and what to do");
   if (done.ok()) done = move_into_place(draft, path, Replace::kYes);
   if (done.ok()) {
     database->outwait_others();
     done = remove_search_index(path);
   }
-  if (!done.ok()) return undo_rekeying(draft, written, key, std::move(done).take_error());
-  note_encrypted(path, key ? key->key.get() : nullptr).ignore("the next opening says so, and what to do");
+  auto note_result = [&](Written result) {
+    note_encrypted(path, result == Written::kYes ? after : before).ignore("the next opening says so, and what to do");
+  };
+  if (!done.ok()) return undo_rekeying(draft, written, key, note_result, std::move(done).take_error());
+  note_result(Written::kYes);
   return RekeyedAgent{.path = path, .key_note = key ? std::optional(key->note) : std::nullopt};
 }
 

@@ -75,6 +75,10 @@ std::string name_of_draft(const std::string& path);
 enum class DraftAge { kOld, kAny };
 void remove_old_drafts(const std::string& path, Clock& clock, DraftAge age = DraftAge::kOld);
 
+// Removes what the agent had in working memory, which is named after the file that is about to go: it may have been
+// written before the agent was encrypted, and nobody could reach it any more. kBusy if a process has it open.
+Status remove_working_memory(const std::string& agent_path);
+
 // Deletes the agent file at `path` with what belongs to it: log, index, and our notes about it. kBusy while another
 // process has it open.
 Status delete_agent(const std::string& path, Clock& clock);

@@ -1,5 +1,7 @@
 #include "agent/encrypted_note.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "agent/agent.h"
@@ -21,9 +23,27 @@ Result<std::string> path_of_encrypted_note(const std::string& agent_path) {
   return fmt::format("{}/keys/agents/{}", directory, sha256_hex(as_bytes(whole)).substr(0, 32));
 }
 
-// The file's salt, by which its key is known, and the path for people who look through the notes.
-std::string encode_encrypted_note(const DatabaseKey& key, const std::string& agent_path) {
-  return fmt::format("{}\n{}\n", hex_of(as_bytes(key.salt())), quote(agent_path));
+constexpr std::string_view kNotEncrypted = "-";
+
+// The file's salt, by which its key is known.
+std::string name_of_key(const DatabaseKey* key) {
+  return key == nullptr ? std::string(kNotEncrypted) : hex_of(as_bytes(key->salt()));
+}
+
+// Names of keys, separated by blanks, and the path for people who look through the notes.
+Status put_encrypted_note(const std::string& agent_path, const std::string& names) {
+  std::string note = WARREN_TRY(path_of_encrypted_note(agent_path));
+  WARREN_TRY(make_host_dirs(std::string(directory_of(note)), 0700));
+  return replace_host_file(note, fmt::format("{}\n{}\n", names, quote(agent_path)), 0600);
+}
+
+bool has_name(std::string_view names, std::string_view name) {
+  while (!names.empty()) {
+    std::size_t end = std::min(names.find(' '), names.size());
+    if (names.substr(0, end) == name) return true;
+    names.remove_prefix(std::min(end + 1, names.size()));
+  }
+  return false;
 }
 
 struct EncryptedNote {
@@ -50,8 +70,12 @@ Status check_still_encrypted(Store& store, const std::string& agent_path) {
     if (key != nullptr) note_encrypted(agent_path, key).ignore("the next opening notes it");
     return Ok{};
   }
-  std::string_view salt = std::string_view(note->text).substr(0, note->text.find('\n'));
-  if (key != nullptr && hex_of(as_bytes(key->salt())) == salt) return Ok{};
+  std::string_view names = std::string_view(note->text).substr(0, note->text.find('\n'));
+  if (has_name(names, name_of_key(key))) {
+    // The change is over, or was given up: whoever changes the key has the file alone until it is replaced.
+    if (names != name_of_key(key)) note_encrypted(agent_path, key).ignore("the next opening notes it");
+    return Ok{};
+  }
   std::string who = quote(agent_id_of(agent_path));
   return Error(Code::kDenied,
                key != nullptr ? fmt::format("another encrypted file is in the place of agent {}", who)
@@ -67,13 +91,14 @@ Status check_replaceable_by(Store& copy, const std::string& agent_path) {
 }
 
 Status note_encrypted(const std::string& agent_path, const DatabaseKey* key) {
+  if (key != nullptr) return put_encrypted_note(agent_path, name_of_key(key));
   std::string note = WARREN_TRY(path_of_encrypted_note(agent_path));
-  if (key != nullptr) {
-    WARREN_TRY(make_host_dirs(std::string(directory_of(note)), 0700));
-    return replace_host_file(note, encode_encrypted_note(*key, agent_path), 0600);
-  }
   WARREN_TRY(remove_host_file(note));
   return Ok{};
+}
+
+Status note_key_change(const std::string& agent_path, const DatabaseKey* before, const DatabaseKey* after) {
+  return put_encrypted_note(agent_path, fmt::format("{} {}", name_of_key(before), name_of_key(after)));
 }
 
 }  // namespace warren

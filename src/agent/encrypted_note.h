@@ -20,4 +20,7 @@ Status check_replaceable_by(Store& copy, const std::string& agent_path);
 // Sets or removes (null) the note about a path where Warren has just made or removed an agent.
 Status note_encrypted(const std::string& agent_path, const DatabaseKey* key);
 
+// While the file is being replaced by one with another key, or without (null), both are right; until note_encrypted().
+Status note_key_change(const std::string& agent_path, const DatabaseKey* before, const DatabaseKey* after);
+
 }  // namespace warren

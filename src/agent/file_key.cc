@@ -11,6 +11,7 @@
 #include "base/base64.h"
 #include "base/json.h"
 #include "base/path.h"
+#include "base/utf8.h"
 #include "crypto/digest.h"
 #include "crypto/hmac.h"
 #include "crypto/passphrase.h"
@@ -24,6 +25,7 @@ constexpr std::size_t kPassphraseBytesMin = 8;
 constexpr std::size_t kKeyNoteBytes = 65'536;
 constexpr std::size_t kMasterBytes = 32;
 constexpr std::string_view kDerivation = "warren agent file 1";  // part of the format: never change it
+constexpr std::string_view kInHex = "_hex";  // ending of a name in a note, if its value is not UTF-8
 constexpr const char* kFileKeyVariable = "WARREN_KEY";
 constexpr const char* kFileKeyFileVariable = "WARREN_KEY_FILE";
 constexpr const char* kFileKeyCommandVariable = "WARREN_KEY_COMMAND";
@@ -104,8 +106,16 @@ std::string encode_key_note(const KeySource& source, const std::string& agent_pa
   Result<std::string> whole = canonical_host_path(agent_path);
   Json note;
   note["agent"] = quote(whole.ok() ? *whole : agent_path);
-  note[name_in_note(source.kind)] = source.value;
+  // A path is bytes, and JSON is not.
+  if (is_utf8(source.value)) note[name_in_note(source.kind)] = source.value;
+  else note[std::string(name_in_note(source.kind)) + std::string(kInHex)] = hex_of(as_bytes(source.value));
   return dump_json_pretty(note) + "\n";
+}
+
+Result<KeySource> decode_in_hex(KeySourceKind kind, const std::string& digits) {
+  std::optional<std::string> bytes = bytes_of_hex(digits, digits.size() / 2);
+  if (bytes) return KeySource{.kind = kind, .value = *std::move(bytes)};
+  return Error(Code::kInvalid, fmt::format("its {}{} is not hexadecimal", name_in_note(kind), kInHex));
 }
 
 Result<KeySource> decode_key_note(std::string_view text) {
@@ -115,6 +125,10 @@ Result<KeySource> decode_key_note(std::string_view text) {
     const char* name = name_in_note(kind);
     if (note.is_object() && note.contains(name) && note[name].is_string()) {
       return KeySource{.kind = kind, .value = note[name].get<std::string>()};
+    }
+    std::string in_hex = std::string(name) + std::string(kInHex);
+    if (note.is_object() && note.contains(in_hex) && note[in_hex].is_string()) {
+      return decode_in_hex(kind, note[in_hex].get<std::string>());
     }
   }
   return Error(Code::kInvalid, "it has neither a key nor the source of one");

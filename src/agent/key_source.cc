@@ -22,6 +22,21 @@ namespace warren {
 namespace {
 
 constexpr std::chrono::seconds kKeyCommandLimit{60};  // somebody may have to type something
+constexpr std::size_t kComplaintBytes = 300;
+
+std::string_view without_line_end(std::string_view text) {
+  while (text.ends_with('\n') || text.ends_with('\r')) text.remove_suffix(1);
+  return text;
+}
+
+// The last line of a command's messages; "" if there is none, or if what it printed, which may be a key, is part of it.
+std::string complaint_of(const Captured& ran) {
+  std::string_view errors = without_line_end(ran.errors);
+  std::string_view line = errors.substr(errors.rfind('\n') + 1);
+  std::string_view output = without_line_end(ran.output);
+  bool may_have_a_key = !output.empty() && line.find(output) != line.npos;
+  return may_have_a_key ? "" : std::string(line.substr(0, kComplaintBytes));
+}
 
 }  // namespace
 
@@ -39,15 +54,18 @@ Result<std::string> operator_directory() {
 }
 
 Result<std::string> run_key_command(const std::string& command, const std::string& name) {
-  Result<Captured> done = run_captured({"sh", "-c", command}, "/", -1, kKeyCommandLimit);
+  Result<Captured> done = run_captured_group({"sh", "-c", command}, "/", kKeyCommandLimit);
   if (!done.ok() && done.error().code() == Code::kTimeout) {
     return Error(Code::kTimeout,
                  fmt::format("{} did not end within {} s and was killed", name, kKeyCommandLimit.count()));
   }
   Captured ran = WARREN_TRY(std::move(done).within(name));
-  // Its output may contain a key, and its messages might.
-  if (ran.status != 0) return Error(Code::kUnavailable, fmt::format("{} ended with status {}", name, ran.status));
-  return std::move(ran.output);
+  if (ran.status == 0) return std::move(ran.output);
+  std::string complaint = complaint_of(ran);  // never its output
+  ::explicit_bzero(ran.output.data(), ran.output.size());
+  std::string why = complaint.empty() ? "" : fmt::format(": {}", quote(complaint));
+  return Error(Code::kUnavailable, fmt::format("{} ended with status {}{}", name, ran.status, why),
+               "it is run by sh in the directory /, so that it does the same wherever you are");
 }
 
 // Opened first: what is checked is what is read.

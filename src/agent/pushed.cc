@@ -16,6 +16,7 @@
 
 #include "agent/at_once.h"
 #include "agent/checkpoints.h"
+#include "agent/file_key.h"
 #include "agent/locate.h"
 #include "agent/store_address.h"
 #include "base/path.h"
@@ -24,6 +25,7 @@
 #include "os/error.h"
 #include "os/fd.h"
 #include "os/host_files.h"
+#include "store/identity.h"
 
 namespace warren {
 namespace {
@@ -158,6 +160,7 @@ Result<std::unordered_set<std::string>> blocks_there(BlobStore& store, const std
 Json json_of(const PushedState& state, const std::string& agent) {
   Json json{{"version", 1}, {"agent", agent}, {"size_bytes", state.size_bytes}, {"block_bytes", state.block_bytes}};
   json["sha256"] = state.hash;
+  if (state.identity) json["identity"] = *state.identity;
   json["checkpoints"] = Json::array();
   for (const PushedCheckpoint& one : state.checkpoints) {
     json["checkpoints"].push_back({{"id", one.id}, {"name", one.name}, {"taken_at_us", one.at_us}});
@@ -214,6 +217,10 @@ Result<PushedState> parse_state(std::string_view text) {
       !take_member(json, "sha256", state.hash)) {
     return damaged_state("'size_bytes', 'block_bytes' or 'sha256' is missing");
   }
+  if (std::string identity; take_member(json, "identity", identity)) {
+    if (!is_identity(identity)) return damaged_state("'identity' is not valid");
+    state.identity = std::move(identity);
+  }
   WARREN_TRY(take_blocks(json, state));
   if (auto all = json.find("checkpoints"); all != json.end() && all->is_array()) {
     for (const Json& one : *all) {
@@ -252,9 +259,54 @@ Status check_whole(int fd, const PushedState& state) {
   return again.hash == state.hash ? Status(Ok{}) : damaged_state("the whole file has another SHA-256");
 }
 
+// nullopt if it has none and cannot be given one.
+Result<std::optional<std::string>> identity_to_push(Agent& agent, Clock& clock) {
+  std::optional<std::string> found = WARREN_TRY(find_identity(agent.store()));
+  if (found) return found;
+  Result<std::unique_ptr<Store>> writable =
+      Store::open(agent.path(), {.find_key = agent.store().database().key_finder()}, clock);
+  bool can_have_one = writable.ok() && !(*writable)->is_read_only() && (*writable)->schema().is_current();
+  if (!can_have_one) return std::optional<std::string>();
+  std::string made = WARREN_TRY(ensure_identity(**writable).within("give the agent an identity"));
+  return std::optional(std::move(made));
+}
+
+// Whether the newest state says which agent it is of. A state that cannot be read does not prevent a push.
+Result<bool> check_same_agent(BlobStore& store, const std::string& agent, const std::vector<std::string>& names,
+                              const std::optional<std::string>& identity) {
+  if (names.empty()) return true;
+  Result<PushedState> newest = get_pushed(store, agent, names.back());
+  if (!newest.ok()) {
+    Code why = newest.error().code();
+    bool is_about_state = why == Code::kCorrupt || why == Code::kUnsupported || why == Code::kNotFound ||
+                          why == Code::kTooLarge || why == Code::kInvalid;
+    if (!is_about_state) return std::move(newest).take_error();
+    return true;
+  }
+  if (!newest->identity) return false;
+  if (!identity || newest->identity == identity) return true;
+  return Error(Code::kConflict,
+               fmt::format("state {} there is of another agent that is also called {}", names.back(), quote(agent)),
+               "push to another address: a prefix of its own (s3://BUCKET/PREFIX) or another file");
+}
+
+// An agent that cannot be read has no identity that could be compared.
+Status check_replaces_same(const PullOptions& options, const RestorePlace& place, const PushedState& state,
+                           Clock& clock) {
+  if (!place.exists || !state.identity || options.replace_another == Replace::kYes) return Ok{};
+  Result<std::unique_ptr<Store>> store =
+      Store::open(place.path, {.mode = OpenMode::kReadOnly, .find_key = agent_keys(place.path)}, clock);
+  if (!store.ok()) return Ok{};
+  Result<std::optional<std::string>> own = find_identity(**store);
+  if (!own.ok() || !*own || *own == state.identity) return Ok{};
+  return Error(Code::kConflict,
+               fmt::format("state {} is of another agent that is also called {}", state.name, quote(options.agent_id)),
+               "--another replaces the agent by that one; or pull it under another name: `warren checkpoint NAME pull "
+               "ADDRESS --from AGENT`");
+}
+
 // Also the newest by name if the clock was set back.
-Result<std::string> next_state_name(BlobStore& store, const std::string& agent, Clock& clock) {
-  std::vector<std::string> names = WARREN_TRY(list_pushed(store, agent));
+std::string next_state_name(const std::vector<std::string>& names, Clock& clock) {
   std::string name = name_of_now(clock);
   if (names.empty() || names.back() < name) return name;
   // "T" or "T.7" of the future: the next is "T.8", with as many digits as it takes to sort behind it.
@@ -280,6 +332,11 @@ Result<std::unique_ptr<BlobStore>> open_push_store(const std::string& address, C
 Result<PushReport> push_agent(Agent& agent, BlobStore& store, Clock& clock, const BytesDone& progress) {
   if (agent.path() == kMemoryAgent) return Error(Code::kInvalid, "an agent in memory cannot be pushed");
   WARREN_TRY(check_agent_id(agent.id()));
+  PushReport report;
+  report.state.identity = WARREN_TRY(identity_to_push(agent, clock));  // before the copy, which has it too
+  std::vector<std::string> names = WARREN_TRY(list_pushed(store, agent.id()));
+  report.follows_unmarked = !WARREN_TRY(check_same_agent(store, agent.id(), names, report.state.identity));
+  report.state.name = next_state_name(names, clock);
   remove_old_drafts(agent.path(), clock);
   ScratchFile draft{name_of_draft(agent.path())};
   WARREN_TRY(agent.backup_to(draft.path));
@@ -289,9 +346,7 @@ Result<PushReport> push_agent(Agent& agent, BlobStore& store, Clock& clock, cons
   if (!file.is_open() || ::fstat(file.get(), &there) != 0) {
     return system_error(errno, fmt::format("open {}", quote(draft.path)));
   }
-  PushReport report;
   PushedState& state = report.state;
-  state.name = WARREN_TRY(next_state_name(store, agent.id(), clock));
   state.size_bytes = static_cast<std::uint64_t>(there.st_size);
   state.block_bytes = block_bytes_for(state.size_bytes);
   for (const Checkpoint& one : WARREN_TRY(list_checkpoints(agent))) {
@@ -364,6 +419,8 @@ Result<PullReport> pull_agent(BlobStore& store, const PullOptions& options, Cloc
   }
   PullReport report { .path = {}, .state = WARREN_TRY(get_pushed(store, options.agent_id, name)) };
   const PushedState& state = report.state;
+  WARREN_TRY(check_replaces_same(options, place, state, clock));
+  report.replaced_unmarked = place.exists && !state.identity;
   remove_old_drafts(place.path, clock);
   ScratchFile draft{name_of_draft(place.path)};
   Fd file(::open(draft.path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));

@@ -32,7 +32,8 @@ struct PushedCheckpoint {
 };
 
 struct PushedState {
-  std::string name;  // of the state: its time, "20261117T193000.123456Z"
+  std::string name;                     // of the state: its time, "20261117T193000.123456Z"
+  std::optional<std::string> identity;  // of the agent (store/identity.h); states of older versions have none
   std::uint64_t size_bytes = 0;
   std::uint64_t block_bytes = 0;
   std::string hash;                 // of the whole file
@@ -44,6 +45,7 @@ struct PushReport {
   PushedState state;
   std::uint64_t blocks_sent = 0;
   std::uint64_t bytes_sent = 0;
+  bool follows_unmarked = false;  // the state before it does not say which agent it is of
 };
 
 // Done and all bytes; called by one thread at a time.
@@ -52,7 +54,8 @@ using BytesDone = std::function<void(std::uint64_t done, std::uint64_t total)>;
 // "s3://bucket/prefix", with ${NAME} for variables of the environment.
 Result<std::unique_ptr<BlobStore>> open_push_store(const std::string& address, Clock& clock);
 
-// Works while the agent is in use; needs as much space as the agent file beside it, for a moment.
+// Works while the agent is in use; needs as much space as the agent file beside it, for a moment. An agent without an
+// identity gets one, if its file can be written. kConflict if the newest state is of another agent of this name.
 Result<PushReport> push_agent(Agent& agent, BlobStore& store, Clock& clock, const BytesDone& progress = {});
 
 // Oldest first.
@@ -61,16 +64,18 @@ Result<std::vector<std::string>> list_pushed(BlobStore& store, const std::string
 Result<PushedState> get_pushed(BlobStore& store, const std::string& agent_id, const std::string& name);
 
 // Makes the agent `id` (or path) what was pushed under `agent_id`; with kYes it replaces one that exists. As
-// restore_agent, also in errors. Without a name: the newest state. Returns the agent's path.
+// restore_agent, also in errors. Without a name: the newest state. kConflict if the agent that exists is another one.
 struct PullOptions {
   std::string agent_id;
   std::optional<std::string> state;
   std::string id;
   Replace replace = Replace::kNo;
+  Replace replace_another = Replace::kNo;  // also an agent that is not the one that was pushed
 };
 struct PullReport {
   std::string path;
   PushedState state;
+  bool replaced_unmarked = false;  // an agent, by a state that does not say which agent it is of
 };
 Result<PullReport> pull_agent(BlobStore& store, const PullOptions& options, Clock& clock,
                               const BytesDone& progress = {});

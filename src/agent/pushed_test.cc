@@ -211,5 +211,42 @@ TEST_F(PushedTest, WhatIsNotThereIsSaid) {
   EXPECT_EQ(error_of(list_pushed(store_, "a/b")), Code::kInvalid);
 }
 
+// A second agent of the same name, elsewhere.
+TEST_F(PushedTest, AnotherAgentOfTheSameNameIsNotPushedAmongItsStates) {
+  PushReport mine = push();
+  EXPECT_TRUE(mine.state.identity.has_value());
+  std::filesystem::create_directories(dir_.file("elsewhere"));
+  std::string other = dir_.file("elsewhere/planner.db");
+  Store::open(other, {.mode = OpenMode::kCreate}, clock_).take_value();
+  EXPECT_EQ(error_of(push_agent(*open(other), store_, clock_)), Code::kConflict);
+  EXPECT_EQ(keys("planner/states/").size(), 1U);
+  std::string copy = dir_.file("elsewhere/copy.db");
+  ASSERT_OK(open(path_)->backup_to(copy));
+  std::filesystem::rename(copy, other);
+  EXPECT_EQ(push_agent(*open(other), store_, clock_)->state.identity, mine.state.identity);
+}
+
+TEST_F(PushedTest, AnAgentIsReplacedByAnotherOneOnlyIfThatIsAskedFor) {
+  std::string name = push().state.name;
+  ASSERT_OK(write_file(open(path_)->fs(), "/first", as_bytes("mine")));
+  edit_state(name, [](Json& state) { state["identity"] = std::string(32, 'a'); });
+  EXPECT_EQ(error_of(pull()), Code::kConflict);
+  EXPECT_EQ(first(), "mine");
+  PullOptions options{.agent_id = "planner", .state = {}, .id = path_, .replace = Replace::kYes};
+  options.replace_another = Replace::kYes;
+  ASSERT_OK(pull_agent(store_, options, clock_));
+  EXPECT_EQ(first(), "two");
+}
+
+TEST_F(PushedTest, AStateOfAnOlderVersionIsTakenForThisAgents) {
+  std::string name = push().state.name;
+  edit_state(name, [](Json& state) { state.erase("identity"); });
+  EXPECT_TRUE(push().follows_unmarked);
+  EXPECT_FALSE(push().follows_unmarked);
+  ASSERT_OK(pull(name));
+  edit_state(name, [](Json& state) { state["identity"] = "../x"; });
+  EXPECT_EQ(error_of(pull(name)), Code::kCorrupt);
+}
+
 }  // namespace
 }  // namespace warren

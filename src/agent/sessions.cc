@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "agent/base_note.h"
+#include "agent/create.h"
 #include "agent/locate.h"
 #include "base/json.h"
 #include "base/path.h"
@@ -299,6 +300,7 @@ Status SessionDir::remove() const {
   WARREN_TRY(list_processes(path_));  // removes entries of dead processes
   ::rmdir(folder.c_str());
   WARREN_TRY(remove_base_note(file()));
+  WARREN_TRY(remove_working_memory(file()));
   std::string stem = path_ + "/delta";
   for (const char* suffix : {".db", ".db-wal", ".db-shm", ".index.db"}) {
     WARREN_TRY(remove_host_file(stem + suffix));

@@ -202,11 +202,28 @@ Status Database::write_anew(const std::string& path, const SharedDatabaseKey& ke
   return draft.publish(path);
 }
 
+namespace {
+
+// SQLite does not wait here. Commands that are just using the file end soon; a mount does not.
+int leave_wal_mode(sqlite3* handle) {
+  constexpr std::chrono::milliseconds kStep{10};
+  constexpr int kSteps = 100;
+  int code = SQLITE_OK;
+  for (int steps = 0; steps < kSteps; ++steps) {
+    code = sqlite3_exec(handle, "PRAGMA journal_mode=DELETE", nullptr, nullptr, nullptr);
+    if ((code & 0xff) != SQLITE_BUSY && (code & 0xff) != SQLITE_LOCKED) break;
+    std::this_thread::sleep_for(kStep);
+  }
+  return code;
+}
+
+}  // namespace
+
 Status Database::hold_alone() {
   auto guard = lock();
   // A connection that leaves WAL mode has the whole file locked, and in this mode it keeps the lock.
   int code = sqlite3_exec(handle_, "PRAGMA locking_mode=EXCLUSIVE", nullptr, nullptr, nullptr);
-  if (code == SQLITE_OK) code = sqlite3_exec(handle_, "PRAGMA journal_mode=DELETE", nullptr, nullptr, nullptr);
+  if (code == SQLITE_OK) code = leave_wal_mode(handle_);
   if (code == SQLITE_OK) code = sqlite3_exec(handle_, "BEGIN EXCLUSIVE; COMMIT", nullptr, nullptr, nullptr);
   if ((code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED) {
     return Error(Code::kBusy, fmt::format("{} is open in another process", quote(path_)),

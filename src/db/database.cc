@@ -138,8 +138,7 @@ Error Database::error(int code, std::string_view what) const {
   return what.empty() ? error : std::move(error).within(what);
 }
 
-Result<std::unique_ptr<Database>> Database::open(const std::string& path, const DatabaseOptions& options) {
-  initialise_sqlite();
+Result<std::unique_ptr<Database>> Database::open_once(const std::string& path, const DatabaseOptions& options) {
   bool in_memory = path == ":memory:";
   if (path.empty()) return Error(Code::kInvalid, "the path of the file is empty");  // to SQLite: a temporary file
   if (!in_memory && options.mode == OpenMode::kCreate && exists(path)) {
@@ -168,11 +167,13 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path, const 
       WARREN_TRY(check_log_owner(sqlite3_db_filename(handle, "main"), read_only ? LogUse::kRead : LogUse::kWrite));
     }
     if (index == LogIndex::kInMemory) WARREN_TRY(database->execute("PRAGMA locking_mode=EXCLUSIVE"));
+    database->wait_unless_replaced();
     Status configured = database->configure(options);
     if (!configured.ok() && configured.error().code() == Code::kCorrupt && salt) {
       configured = Error(Code::kCorrupt, "it is encrypted, and its key does not fit or its first page is damaged");
     }
     WARREN_TRY(std::move(configured).within(fmt::format("open {}", quote(path))));
+    sqlite3_busy_timeout(handle, static_cast<int>(database->busy_wait_.count()));
     return database;
   };
   Result<std::unique_ptr<Database>> opened = attempt(LogIndex::kShared);
@@ -197,12 +198,15 @@ Result<std::unique_ptr<Database>> Database::open_handle(const std::string& path,
     vfs = WARREN_TRY(WalVfs::open(below, sync));
   }
   sqlite3* handle = nullptr;
+  std::optional<FileId> found = find_file_id(path);
   int code =
       sqlite3_open_v2(request.name.c_str(), &handle, request.flags | SQLITE_OPEN_NOMUTEX, vfs ? vfs->name() : below);
   if (handle == nullptr) return Error(Code::kLimit, fmt::format("open {}: out of memory", quote(path)));
   std::unique_ptr<Database> database(new Database(path, std::move(vfs), handle));
   if (code != SQLITE_OK) return database->error(code, fmt::format("open {}", quote(path)));
   database->read_only_ = !in_memory && read_only;
+  database->busy_wait_ = options.busy_wait;
+  if (!in_memory) database->found_file_ = found;
   if (key) WARREN_TRY(set_key(handle, *key).within(fmt::format("open {}", quote(path))));
   database->key_ = std::move(key);
   return database;
@@ -235,15 +239,13 @@ Status Database::switch_to_wal(std::chrono::milliseconds wait) {
   for (;; wait -= kStep) {
     int code = sqlite3_exec(handle_, "PRAGMA journal_mode=WAL", nullptr, nullptr, nullptr);
     if (code == SQLITE_OK) return Ok{};
-    if ((code & 0xff) != SQLITE_BUSY || wait <= kStep) return error(code, {});
+    if ((code & 0xff) != SQLITE_BUSY || wait <= kStep || is_replaced()) return error(code, {});
     std::this_thread::sleep_for(kStep);
   }
 }
 
 Status Database::configure(const DatabaseOptions& options) {
   sqlite3_extended_result_codes(handle_, 1);
-  busy_wait_ = options.busy_wait;
-  sqlite3_busy_timeout(handle_, static_cast<int>(busy_wait_.count()));
   // The file is untrusted input: no functions from its schema, no writes to the schema, no trust in views.
   sqlite3_db_config(handle_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(handle_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);

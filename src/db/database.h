@@ -249,6 +249,7 @@ class Database {
   friend class Transaction;
   Database(std::string path, std::unique_ptr<WalVfs> vfs, sqlite3* handle);
 
+  static Result<std::unique_ptr<Database>> open_once(const std::string& path, const DatabaseOptions& options);
   static Result<std::unique_ptr<Database>> open_handle(const std::string& path, const DatabaseOptions& options,
                                                        SharedDatabaseKey key);
   static Result<std::unique_ptr<Database>> open_encrypted(const std::string& path, const DatabaseOptions& options,
@@ -256,6 +257,8 @@ class Database {
   Status configure(const DatabaseOptions& options);
   Status prepare_own_statements();
   Status switch_to_wal(std::chrono::milliseconds wait);
+  void wait_unless_replaced();  // makes SQLite wait for locks only while the path leads to the same file
+  bool is_replaced() const;     // while it is being opened
   void map_log_index();
   void remove_log_names();
   std::optional<std::int64_t> find_sealed_number() const;
@@ -298,6 +301,7 @@ class Database {
   sqlite3* handle_;
   SharedDatabaseKey key_;
   bool read_only_ = false;
+  std::optional<FileId> found_file_;  // that the path led to just before SQLite opened it
   std::recursive_mutex mutex_;
   TransactionObserver* observer_ = nullptr;
 

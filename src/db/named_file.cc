@@ -21,6 +21,12 @@ bool is_same_file(const struct stat& a, const struct stat& b) { return a.st_dev 
 
 }  // namespace
 
+std::optional<FileId> find_file_id(const std::string& path) {
+  struct stat found {};
+  if (::stat(path.c_str(), &found) != 0) return std::nullopt;
+  return FileId{found.st_dev, found.st_ino};
+}
+
 Result<NamedFile> NamedFile::open(const std::string& path) {
   Fd file(::open(path.c_str(), O_PATH | O_CLOEXEC));
   if (!file.is_open()) return system_error(errno, fmt::format("open {}", quote(path)));

@@ -4,6 +4,7 @@
 // everything is gone when the file is closed. See docs/design/db.md.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -11,6 +12,14 @@
 #include "os/fd.h"
 
 namespace warren {
+
+// By which a file is the same under any name.
+struct FileId {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  bool operator==(const FileId&) const = default;
+};
+std::optional<FileId> find_file_id(const std::string& path);  // follows links; nullopt if nothing can be found there
 
 // Thread-safe.
 class NamedFile {

@@ -48,8 +48,10 @@ struct Streams {
   int errors;
 };
 
+enum class Group { kOurs, kOwn };
+
 Result<pid_t> spawn(const std::vector<std::string>& words, const std::string& dir, const Streams& streams,
-                    const std::vector<std::string>* environment) {
+                    const std::vector<std::string>* environment, Group group) {
   std::vector<char*> argv = exec_strings(words);
   std::vector<char*> envp;
   if (environment != nullptr) envp = exec_strings(*environment);
@@ -60,9 +62,18 @@ Result<pid_t> spawn(const std::vector<std::string>& words, const std::string& di
   else ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   ::posix_spawn_file_actions_adddup2(&actions, streams.output, 1);
   ::posix_spawn_file_actions_adddup2(&actions, streams.errors, 2);
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  if (group == Group::kOwn) {
+    sigset_t none;
+    ::sigemptyset(&none);  // whatever this thread has blocked: the user can end the program from the terminal
+    ::posix_spawnattr_setsigmask(&attributes, &none);
+    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+  }
   pid_t pid = 0;
   int failed =
-      ::posix_spawnp(&pid, argv[0], &actions, nullptr, argv.data(), environment != nullptr ? envp.data() : environ);
+      ::posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), environment != nullptr ? envp.data() : environ);
+  ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
   if (failed == ENOENT) return Error(Code::kNotFound, fmt::format("no program {}", quote(words[0])));
   if (failed != 0) return system_error(failed, fmt::format("run {}", quote(words[0])));
@@ -83,21 +94,11 @@ bool ends_within(pid_t pid, std::chrono::milliseconds limit) {
   }
 }
 
-}  // namespace
-
-Result<Captured> run_captured(const std::vector<std::string>& words, const std::string& dir, int input,
-                              std::optional<std::chrono::milliseconds> limit,
-                              const std::vector<std::string>* environment) {
-  Fd output = WARREN_TRY(open_memory("output"));
-  Fd errors = WARREN_TRY(open_memory("errors"));
-  pid_t pid = WARREN_TRY(spawn(words, dir, {input, output.get(), errors.get()}, environment));
-  return wait_captured(pid, words[0], limit, output.get(), errors.get());
-}
-
-Result<Captured> wait_captured(int pid, const std::string& name, std::optional<std::chrono::milliseconds> limit,
-                               int output, int errors) {
+// `killed` is what to kill at the limit: the child, or minus its number for its group.
+Result<Captured> wait_or_kill(pid_t pid, pid_t killed, const std::string& name,
+                              std::optional<std::chrono::milliseconds> limit, int output, int errors) {
   bool is_late = limit && !ends_within(pid, *limit);
-  if (is_late) ::kill(pid, SIGKILL);
+  if (is_late) ::kill(killed, SIGKILL);
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0) {
     if (errno != EINTR) return system_error(errno, "wait for a program");
@@ -111,6 +112,62 @@ Result<Captured> wait_captured(int pid, const std::string& name, std::optional<s
   captured.output = WARREN_TRY(read_whole(output));
   captured.errors = WARREN_TRY(read_whole(errors));
   return captured;
+}
+
+// The terminal belongs to one process group; others are stopped when they read from it.
+class TerminalLoan {
+ public:
+  explicit TerminalLoan(pid_t group) : terminal_(::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)) {
+    bool is_ours = terminal_.is_open() && ::tcgetpgrp(terminal_.get()) == ::getpgrp();
+    if (!is_ours) terminal_ = Fd();
+    if (!terminal_.is_open()) return;
+    give(group);
+    ::kill(-group, SIGCONT);  // it may have been stopped already
+  }
+  TerminalLoan(const TerminalLoan&) = delete;
+  TerminalLoan& operator=(const TerminalLoan&) = delete;
+  ~TerminalLoan() {
+    if (terminal_.is_open()) give(::getpgrp());
+  }
+
+ private:
+  // From the background it would stop us.
+  void give(pid_t group) const {
+    sigset_t stop;
+    sigset_t before;
+    ::sigemptyset(&stop);
+    ::sigaddset(&stop, SIGTTOU);
+    ::pthread_sigmask(SIG_BLOCK, &stop, &before);
+    ::tcsetpgrp(terminal_.get(), group);
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+
+  Fd terminal_;
+};
+
+}  // namespace
+
+Result<Captured> run_captured(const std::vector<std::string>& words, const std::string& dir, int input,
+                              std::optional<std::chrono::milliseconds> limit,
+                              const std::vector<std::string>* environment) {
+  Fd output = WARREN_TRY(open_memory("output"));
+  Fd errors = WARREN_TRY(open_memory("errors"));
+  pid_t pid = WARREN_TRY(spawn(words, dir, {input, output.get(), errors.get()}, environment, Group::kOurs));
+  return wait_captured(pid, words[0], limit, output.get(), errors.get());
+}
+
+Result<Captured> run_captured_group(const std::vector<std::string>& words, const std::string& dir,
+                                    std::chrono::milliseconds limit) {
+  Fd output = WARREN_TRY(open_memory("output"));
+  Fd errors = WARREN_TRY(open_memory("errors"));
+  pid_t pid = WARREN_TRY(spawn(words, dir, {-1, output.get(), errors.get()}, nullptr, Group::kOwn));
+  TerminalLoan loan(pid);
+  return wait_or_kill(pid, -pid, words[0], limit, output.get(), errors.get());
+}
+
+Result<Captured> wait_captured(int pid, const std::string& name, std::optional<std::chrono::milliseconds> limit,
+                               int output, int errors) {
+  return wait_or_kill(pid, pid, name, limit, output, errors);
 }
 
 Result<Fd> open_memory_file() {

@@ -24,6 +24,11 @@ Result<Captured> run_captured(const std::vector<std::string>& words, const std::
                               std::optional<std::chrono::milliseconds> limit = std::nullopt,
                               const std::vector<std::string>* environment = nullptr);
 
+// The same, in a process group of its own, which is killed as a whole after `limit`. If this process has the terminal,
+// the program gets it until it ends, so that it can ask for something.
+Result<Captured> run_captured_group(const std::vector<std::string>& words, const std::string& dir,
+                                    std::chrono::milliseconds limit);
+
 // Waits for a child that writes to these files in memory, and returns what it wrote. As above, otherwise.
 Result<Captured> wait_captured(int pid, const std::string& name, std::optional<std::chrono::milliseconds> limit,
                                int output, int errors);

@@ -1,6 +1,9 @@
 #include "os/capture.h"
 
+#include <array>
 #include <cstdlib>
+
+#include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,6 +17,19 @@ using testing::error_of;
 
 TEST(Capture, AProgramThatRunsTooLongIsKilled) {
   EXPECT_EQ(error_of(run_captured({"sleep", "600"}, "/", -1, std::chrono::milliseconds(50))), Code::kTimeout);
+}
+
+TEST(Capture, AGroupIsKilledWithTheProgramsThatItStarted) {
+  Fd ends[2];
+  int raw[2];
+  ASSERT_EQ(::pipe(raw), 0);
+  ends[0] = Fd(raw[0]);
+  ends[1] = Fd(raw[1]);  // the programs inherit it, so the other end closes when the last of them has ended
+  std::vector<std::string> words{"sh", "-c", "sleep 600 & sleep 600"};
+  EXPECT_EQ(error_of(run_captured_group(words, "/", std::chrono::milliseconds(100))), Code::kTimeout);
+  ends[1] = Fd();
+  std::array<std::byte, 1> nothing{};
+  EXPECT_EQ(read_some(ends[0].get(), nothing).take_value(), 0U);
 }
 
 TEST(Capture, AProgramThatEndsInTimeIsNot) {

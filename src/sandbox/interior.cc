@@ -211,8 +211,9 @@ Status Interior::mount_dev() {
 }
 
 Status Interior::add_place(const Place& place) {
-  // In the home the view of its base decides what is shown, and mounts would only be in the way.
-  bool is_in_view = plan_.is_in_home(place.path) &&
+  // In the home the view of its base decides what is shown, and mounts would only be in the way. Not in an allowed
+  // directory, which is the host's.
+  bool is_in_view = plan_.is_in_home(place.path) && plan_.find_allowed_around(place.path) == nullptr &&
                     (place.kind == Kind::kHidden || place.kind == Kind::kListed || place.kind == Kind::kReadable);
   if (is_in_view) return Ok{};
   switch (place.kind) {
@@ -243,9 +244,11 @@ Status Interior::hide(const Place& place) {
     if (!found.ok() && found.error().code() == Code::kDenied) return Ok{};  // the base itself hides it
     std::optional<struct stat> there = WARREN_TRY(std::move(found));
     if (!there || S_ISDIR(there->st_mode) != place.is_directory) return Ok{};
-    WARREN_TRY(pin_parents(place.path));
+    WARREN_TRY(pin_parents(place.path, plan_.base));
   } else if (!WARREN_TRY(find_host_link(place.path))) {
     return Ok{};  // already hidden by something above it
+  } else if (const Place* allowed = plan_.find_allowed_around(place.path)) {
+    WARREN_TRY(pin_parents(place.path, allowed->path));
   }
   if (!place.is_directory) {
     Fd cover = WARREN_TRY(mounts::clone_tree(kNothing, Depth::kOne));
@@ -299,9 +302,8 @@ void Interior::follow_mounts() {
 
 // A directory with a mount on it cannot be renamed, but its parent can: the next run of the session would then not find
 // the hidden path, and its content would show under the new name.
-Status Interior::pin_parents(const std::string& path) {
-  for (std::size_t slash = path.find('/', plan_.base.size() + 1); slash != path.npos;
-       slash = path.find('/', slash + 1)) {
+Status Interior::pin_parents(const std::string& path, const std::string& top) {
+  for (std::size_t slash = path.find('/', top.size() + 1); slash != path.npos; slash = path.find('/', slash + 1)) {
     std::string parent = path.substr(0, slash);
     if (std::find(pinned_.begin(), pinned_.end(), parent) != pinned_.end()) continue;
     Fd tree = WARREN_TRY(mounts::clone_tree(parent, Depth::kTree));

@@ -62,7 +62,7 @@ class Interior {
   Status hide(const Plan::Place& place);
   Status list(const Plan::Place& place);
   bool has_places_inside(const std::string& path) const;
-  Status pin_parents(const std::string& path);
+  Status pin_parents(const std::string& path, const std::string& top);
   Status attach_source(const Plan::Place& place);
   Result<Fd> make_fuse(const Fd& device, const std::string& source);
   Status attach_served(const Fd& tree, const std::string& path);

@@ -79,6 +79,7 @@ class Planner {
     plan_.has_network = options_.has_network;
     WARREN_TRY(set_base());
     WARREN_TRY(add_guarded());
+    WARREN_TRY(add_operator_places());
     WARREN_TRY(add_asked());
     choose_home();
     add_defaults();
@@ -122,6 +123,26 @@ class Planner {
     return Ok{};
   }
 
+  Status add_operator_places() {
+    for (const std::string& path : options_.operator_places) {
+      Result<std::optional<struct stat>> there = find_host_link(path);
+      if (!there.ok() || !*there) continue;
+      bool is_link = S_ISLNK((*there)->st_mode);
+      for (Found& place : with_aliases({path, S_ISDIR((*there)->st_mode)})) {
+        operator_places_.push_back(place.path);
+        if (is_link) continue;  // where it leads is another of these paths
+        if (is_within(plan_.base, place.path)) {
+          return Error(Code::kInvalid, fmt::format("--base: {} is in {}, where keys and settings of Warren are kept, "
+                                                   "which no agent may see",
+                                                   quote(options_.base), quote(place.path)));
+        }
+        guarded_.push_back(place.path);
+        add(std::move(place), Kind::kHidden);
+      }
+    }
+    return Ok{};
+  }
+
   Status add_asked() {
     for (const std::string& path : options_.hide) {
       Found found = WARREN_TRY(get_place(path, "--hide"));
@@ -147,6 +168,7 @@ class Planner {
                    fmt::format("{}: {} is where agent files are kept, which no agent may see", option, quote(path)),
                    "an agent must not change the record of what it did");
     }
+    if (kind == Kind::kAllowed) WARREN_TRY(check_no_operator_place_in(found.path, path));
     const Place* same = find(found.path);
     if (same != nullptr && same->kind == Kind::kBase) {
       if (kind == Kind::kReadable) return Ok{};
@@ -158,6 +180,24 @@ class Planner {
     opened_.push_back(found.path);
     add(std::move(found), kind);
     return Ok{};
+  }
+
+  // A cover would hide what is in it, but the directories above the cover could be moved, on the host too.
+  Status check_no_operator_place_in(const std::string& canonical, const std::string& as_typed) const {
+    const std::string* inside = find_operator_place_in(canonical);
+    if (inside == nullptr) return Ok{};
+    return Error(
+        Code::kInvalid,
+        fmt::format("--allow: {} contains {}, which is or leads to keys and settings of Warren that no command "
+                    "may see or move",
+                    quote(as_typed), quote(*inside)),
+        "allow the directories in it that are needed, each with an --allow of its own");
+  }
+
+  const std::string* find_operator_place_in(const std::string& canonical) const {
+    auto inside = std::find_if(operator_places_.begin(), operator_places_.end(),
+                               [&](const std::string& place) { return is_within(place, canonical); });
+    return inside == operator_places_.end() ? nullptr : &*inside;
   }
 
   // A layer of its own, unless the user decided otherwise about the whole of it.
@@ -338,7 +378,7 @@ class Planner {
   // A link could lead anywhere: a path the user did not name is allowed only outside the base, the system and hidden
   // paths.
   bool may_be_allowed(const std::string& path) const {
-    if (path == "/" || is_within(plan_.base, path)) return false;
+    if (path == "/" || is_within(plan_.base, path) || find_operator_place_in(path) != nullptr) return false;
     for (std::string_view system : kSystem) {
       if (is_within(path, std::string(system))) return false;
     }
@@ -516,6 +556,7 @@ class Planner {
   const Aliases& aliases_;
   Plan plan_;
   std::vector<std::string> guarded_;
+  std::vector<std::string> operator_places_;
   std::vector<std::string> opened_;
   std::vector<std::string> linked_sign_ins_;                         // files that links lead to, to be shown
   std::map<std::string, std::set<std::string>> parents_of_secrets_;  // with the names missing in them
@@ -537,6 +578,15 @@ bool Plan::is_in_home(const std::string& path) const {
 
 bool Plan::is_served(const std::string& path) const {
   return is_within(path, base) || (home && is_within(path, home->path));
+}
+
+const Plan::Place* Plan::find_allowed_around(const std::string& path) const {
+  const Place* nearest = nullptr;
+  for (const Place& place : places) {
+    if (place.path == path || place.kind == Kind::kListed || !is_within(path, place.path)) continue;
+    if (nearest == nullptr || place.path.size() > nearest->path.size()) nearest = &place;
+  }
+  return nearest != nullptr && nearest->kind == Kind::kAllowed ? nearest : nullptr;
 }
 
 std::size_t Plan::filesystems() const { return 1 + (home ? 1U : 0U) + (namespace_path ? 1U : 0U); }

@@ -31,7 +31,10 @@ struct PlanOptions {
   std::vector<std::string> homes;            // directories that hold a user's secrets; the first one is $HOME
   std::vector<std::string> homes_of_others;  // hidden
   std::vector<std::string> guarded;          // always hidden: directories of agent files
-  std::string namespace_id;                  // whose namespace is mounted; "": none
+  // Keys and the operator's settings, and links that lead to them: always hidden, and no allowed directory may contain
+  // one, since the command could move the directories between.
+  std::vector<std::string> operator_places;
+  std::string namespace_id;  // whose namespace is mounted; "": none
   bool has_network = true;
   bool is_root = false;  // hides /home, /root, and what only root can read
 };
@@ -86,8 +89,10 @@ struct Plan {
   std::vector<std::string> paths_of(Kind kind) const;
   bool is_in_home(const std::string& path) const;  // in the layer of the home, and not in the base
   bool is_served(const std::string& path) const;   // in the base or in the layer of the home
-  std::size_t filesystems() const;                 // how many are served: the base, the home's layer, the namespace
-  bool needs_own_root() const;                     // for a directory in "/" that the host does not have
+  // The allowed directory around the path, where the host's own files are; null if another place is nearer.
+  const Place* find_allowed_around(const std::string& path) const;
+  std::size_t filesystems() const;  // how many are served: the base, the home's layer, the namespace
+  bool needs_own_root() const;      // for a directory in "/" that the host does not have
 };
 
 // kInvalid, kNotFound, kNotDirectory: the message names the path and its option.

@@ -71,6 +71,38 @@ TEST(IsWithin, GoesByWholeComponents) {
   EXPECT_FALSE(is_within("/a", "/a/b"));
 }
 
+TEST_F(PlanTest, NoAllowedDirectoryContainsAPlaceOfTheOperator) {
+  std::filesystem::create_directories(home_ + "/.config/warren");
+  std::filesystem::create_directories(root_ + "/dot/keys");
+  std::filesystem::create_symlink(root_ + "/dot/keys", root_ + "/other/keys");
+  options_.operator_places = {home_ + "/.config/warren", root_ + "/dot/keys", root_ + "/other/keys"};
+  EXPECT_EQ(kind_of(home_ + "/.config/warren"), Kind::kHidden);
+  EXPECT_EQ(kind_of(root_ + "/dot/keys"), Kind::kHidden);
+  EXPECT_EQ(kind_of(root_ + "/other/keys"), std::nullopt);
+  for (const std::string& path : {home_, home_ + "/.config", home_ + "/.config/warren", root_ + "/dot",
+                                  root_ + "/other", root_ + "/other/keys"}) {
+    options_.allow = {path};
+    EXPECT_EQ(error(), Code::kInvalid) << path;
+  }
+  options_.allow = {home_ + "/.config/gh"};
+  EXPECT_EQ(error(), std::nullopt);
+  options_.allow = {};
+  options_.base = root_ + "/dot/keys";
+  EXPECT_EQ(error(), Code::kInvalid);
+}
+
+TEST_F(PlanTest, TheAllowedDirectoryAroundAPathIsFoundUnlessAnotherPlaceIsNearer) {
+  std::filesystem::create_directories(home_ + "/work/secret/deep");
+  options_.allow = {home_ + "/work"};
+  options_.hide = {home_ + "/work/secret"};
+  Plan made = plan();
+  const Plan::Place* around = made.find_allowed_around(home_ + "/work/secret");
+  ASSERT_NE(around, nullptr);
+  EXPECT_EQ(around->path, home_ + "/work");
+  EXPECT_EQ(made.find_allowed_around(home_ + "/work/secret/deep"), nullptr);
+  EXPECT_EQ(made.find_allowed_around(home_ + "/.ssh"), nullptr);
+}
+
 TEST_F(PlanTest, TheHomeIsALayerAndSecretsAreHidden) {
   EXPECT_EQ(plan().base, base_);
   EXPECT_EQ(kind_of(home_ + "/.ssh"), Kind::kHidden);

@@ -33,6 +33,7 @@
 #include "sandbox/message.h"
 #include "sandbox/sandbox.h"
 #include "session/git_base.h"
+#include "session/hidden_from_base.h"
 #include "session/home_layer.h"
 #include "session/served_agent.h"
 #include "store/overlay_schema.h"
@@ -122,37 +123,6 @@ void leave_watches_to_exit() {
     std::optional<int> fd = parse_number<int>(entry.name);
     if (is_watch && fd) ::fcntl(*fd, F_DUPFD_CLOEXEC, 0);
   }
-}
-
-bool has_places_inside(const Plan& plan, const std::string& path) {
-  return std::any_of(plan.places.begin(), plan.places.end(),
-                     [&](const Plan::Place& place) { return place.path != path && is_within(place.path, path); });
-}
-
-// Hidden paths are left out of the base itself. Covering them with a mount is not enough: the kernel drops that mount
-// when it is notified that a name above it has changed, and a command can cause that. If a place inside a hidden
-// directory is shown, only the other entries are hidden.
-Status collect_hidden(const Plan& plan, const std::string& path, std::vector<std::string>& hidden) {
-  if (!has_places_inside(plan, path)) {
-    hidden.push_back(path);
-    return Ok{};
-  }
-  Fd dir = WARREN_TRY(open_host_dir(path));
-  std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(dir.get()));
-  for (const HostEntry& entry : entries) {
-    std::string child = join_path(path, entry.name);
-    bool is_place = std::any_of(plan.places.begin(), plan.places.end(),
-                                [&](const Plan::Place& place) { return place.path == child; });
-    if (!is_place) WARREN_TRY(collect_hidden(plan, child, hidden));
-  }
-  return Ok{};
-}
-
-// Includes hidden paths outside the base: a mount may show them inside it.
-Result<std::vector<std::string>> hidden_from_base(const Plan& plan) {
-  std::vector<std::string> hidden;
-  for (const std::string& path : plan.paths_of(Plan::Kind::kHidden)) WARREN_TRY(collect_hidden(plan, path, hidden));
-  return hidden;
 }
 
 // So that a run cannot take the machine down with it, and no honest build is stopped.

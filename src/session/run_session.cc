@@ -27,6 +27,7 @@
 #include "sandbox/enter.h"
 #include "sandbox/terminal_state.h"
 #include "session/git_base.h"
+#include "session/operator_places.h"
 #include "session/run_server.h"
 
 extern char** environ;
@@ -139,18 +140,18 @@ class Run {
     key_sources_ = list_key_sources();
     if (options_.encryption && options_.encryption->key) key_sources_.push_back(*options_.encryption->key);
     environment_ = WARREN_TRY(choose_environment(own_environment(), options_.command, options_.variables,
-                                                 options_.environment, key_places(KeySourceKind::kVariable)));
+                                                 options_.environment, key_variables()));
     if (options_.session) return check_agent_id(*options_.session);
     return Ok{};
   }
 
-  // Names of variables or paths of files that have keys of agent files: no command gets them.
-  std::vector<std::string> key_places(KeySourceKind kind) const {
-    std::vector<std::string> places;
+  // Names of variables that have keys of agent files: no command gets them.
+  std::vector<std::string> key_variables() const {
+    std::vector<std::string> names;
     for (const KeySource& source : key_sources_) {
-      if (source.kind == kind) places.push_back(source.value);
+      if (source.kind == KeySourceKind::kVariable) names.push_back(source.value);
     }
-    return places;
+    return names;
   }
 
   // If several runs of a session start at once, one starts the server; the others wait for the lock, then join.
@@ -255,15 +256,12 @@ class Run {
                       .home_view = options_.home_view.value_or(HomeView::kTools),
                       .homes = homes_of_user(home),
                       .homes_of_others = ::geteuid() == 0 ? homes_of_others() : std::vector<std::string>(),
-                      .guarded = {agents, session_->path(), keys},
+                      .guarded = {agents, session_->path()},
+                      .operator_places = {},
                       .namespace_id = options_.has_namespace ? session_->id() : "",
                       .has_network = options_.network.access == NetworkAccess::kAll,
                       .is_root = ::geteuid() == 0};
-    for (std::string& path : key_places(KeySourceKind::kFile)) {
-      Result<std::optional<struct stat>> there = find_host_file(path);
-      bool is_file = there.ok() && *there && S_ISREG((*there)->st_mode);
-      if (is_file) asked.guarded.push_back(std::move(path));
-    }
+    asked.operator_places = WARREN_TRY(list_operator_places(key_sources_));
     // The mail of the other agents there is not for this one.
     if (options_.relay) asked.hide.push_back(options_.relay->root);
     if (is_new_ && !options_.base && options_.repository && *options_.repository != cwd_) {

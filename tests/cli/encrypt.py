@@ -101,6 +101,73 @@ class EncryptTest(unittest.TestCase):
         self.warren("delete", "b", "--yes")
         self.assertEqual(self.drafts(), [])
 
+    def files_with(self, text):
+        runtime = self.dir / "runtime"
+        return [file for file in runtime.rglob("*") if file.is_file() and text.encode() in file.read_bytes()]
+
+    def test_working_memory_goes_with_the_file_that_it_belongs_to(self):
+        for verb, agent in (("encrypt", "a"), ("delete", "b"), ("init", "c"), ("restore", "d")):
+            self.warren("init", agent)
+            self.warren("backup", agent, f"{agent}.copy")
+            self.warren("vfs", agent, "write", "/mem/working/a.txt", SECRET)
+            self.assertEqual(len(self.files_with(SECRET)), 1)
+            options = {"delete": ["--yes"], "init": ["--force"], "restore": [f"{agent}.copy", "--force"]}.get(verb, [])
+            self.warren(verb, agent, *options)
+            self.assertEqual(self.files_with(SECRET), [], verb)
+        self.warren("vfs", "a", "write", "/mem/working/a.txt", SECRET)
+        self.assertEqual(self.files_with(SECRET), [])
+        for verb in ("rekey", "decrypt"):
+            self.warren(verb, "a")
+            left = [file for file in (self.dir / "runtime").rglob("working-*") if file.is_file()]
+            self.assertEqual(left, [], verb)
+            self.warren("vfs", "a", "write", "/mem/working/a.txt", SECRET)
+
+    def test_a_key_file_whose_path_is_not_utf8(self):
+        folder = os.path.join(os.fsencode(self.dir), b"d\xff")
+        os.mkdir(folder)
+        path = os.path.join(folder, b"k")
+        with open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            file.write(f"{7:064}\n".encode())
+        self.make("a", "--key-file", path)
+        self.assertEqual(self.read(), SECRET)
+        self.make("b")
+        self.warren("rekey", "b", "--key-file", path)
+        self.assertEqual(self.read("b"), SECRET)
+        self.assertIn("\\xff", self.warren("key", "b"))
+
+    def test_why_a_key_command_failed_is_said_but_not_what_it_printed(self):
+        error = self.refused("init", "--encrypt", "a", "--key-command", "echo first >&2; cat no-such-file; exit 3")
+        self.assertIn("ended with status 3: 'cat: no-such-file: No such file or directory'", error)
+        self.assertIn("in the directory /", error)
+        self.assertNotIn("first", error)
+        error = self.refused("init", "--encrypt", "a", "--key-command", "echo 5ecre7; echo wrong: 5ecre7 >&2; exit 1")
+        self.assertIn("ended with status 1", error)
+        self.assertNotIn("5ecre7", error)
+        self.assertIn("not found", self.refused("init", "--encrypt", "a", "--key-command", "nosuchkeytool"))
+
+    def test_commands_meet_an_agent_whose_key_changes_without_failing(self):
+        """One process writes file after file while others encrypt, rekey and decrypt: everybody waits for the others."""
+        self.warren("init", "z")
+        stop = self.dir / "stop"
+        loop = f'i=0; while [ ! -e "{stop}" ]; do i=$((i+1)); "{WARREN}" fs z write /n$i v || exit 1; echo $i; done'
+        with open(self.dir / "errors", "w+", encoding="utf-8") as errors, \
+             subprocess.Popen(["sh", "-c", loop], cwd=self.work, env=self.environment, text=True, stdout=subprocess.PIPE,
+                              stderr=errors) as writer:
+            try:
+                for verb in ("encrypt", "rekey", "decrypt", "encrypt", "rekey", "rekey", "decrypt"):
+                    begun = writer.stdout.readline()  # the agent is in use
+                    self.assertTrue(begun, "the writer has ended")
+                    self.warren(verb, "z")
+            finally:
+                stop.touch()
+            written = [int(line) for line in writer.stdout]
+        self.assertEqual((self.dir / "errors").read_text(), "")
+        self.assertEqual(writer.returncode, 0)
+        last = written[-1]
+        names = self.warren("fs", "z", "ls").split()
+        self.assertEqual(sorted(names, key=lambda name: int(name[1:])), [f"n{i}" for i in range(1, last + 1)])
+        self.warren("fsck", "z")
+
     def test_a_plain_file_in_the_place_of_an_encrypted_agent_is_refused(self):
         self.make()
         self.assertEqual(self.read(), SECRET)

@@ -10,9 +10,11 @@ import errno
 import mmap
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -327,9 +329,11 @@ mapped[:] = b"M" * (1 << 20)
         self.world.umount(self.mount)
         project = self.world.root / "project"
         project.mkdir()
+        config = tempfile.mkdtemp(prefix="warren-config-")  # in no directory that the run may write to
+        self.addCleanup(shutil.rmtree, config, ignore_errors=True)
         for words, how in ((["exec", self.world.id], {}),
                            (["run", "--allow", self.disk, "--allow", self.world.root, "--"],
-                            {"cwd": project, "env": os.environ | {"HOME": str(self.disk)}})):
+                            {"cwd": project, "env": os.environ | {"HOME": str(self.disk), "XDG_CONFIG_HOME": str(config)}})):
             done = self.world.run(*words, "/usr/bin/python3", program, **how)
             self.assertTrue((self.disk / "filler").exists(), (words, done.stderr))
             os.unlink(self.disk / "filler")

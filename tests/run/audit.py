@@ -95,12 +95,24 @@ class Audit(unittest.TestCase):
         config.mkdir()
         key = config / "warren/audit.key"
         environment = self.world.environment() | {"XDG_CONFIG_HOME": str(config)}
-        for options in ([], ["--allow", str(config)]):
-            done = self.world.run("--session", f"s{len(options)}", *options, "--", "sh", "-c",
-                                  f"touch made; cat {key}; echo x > {key}; true", env=environment)
+        done = self.world.run("--session", "s", "--", "sh", "-c", f"touch made; cat {key}; echo x > {key}; true",
+                              env=environment)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(key.read_text(), "^[0-9a-f]{64}\n$")
+        self.assertNotIn(key.read_text().strip(), done.stdout)
+        done = self.world.run("--session", "t", "--allow", str(config), "--", "true", env=environment)
+        self.assertEqual(done.returncode, 125)
+        self.assertIn("keys and settings of Warren", done.stderr)
+
+    def test_a_name_with_a_line_end_forges_no_line_in_a_pipe(self):
+        forged = "x\n2026-11-17T23:00:00.000Z apply      ok                         -  apply     approved\x1b[2J"
+        self.world.inside("s", "sh", "-c", 'echo 1 > "$0"', forged)
+        for words in (["audit", "session:s", "show"], ["log", "session:s"]):
+            done = self.world.warren(*words)
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertRegex(key.read_text(), "^[0-9a-f]{64}\n$")
-            self.assertNotIn(key.read_text().strip(), done.stdout)
+            self.assertIn(r"x\x0a2026-11-17T23:00:00.000Z apply", done.stdout)
+            self.assertNotIn("\n2026-11-17T23:00:00.000Z", done.stdout)
+            self.assertNotIn("\x1b", done.stdout)
 
 
 class WithoutAKey(unittest.TestCase):

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
 #include "cli/show/text.h"
 
 namespace warren::cli {
@@ -15,8 +16,8 @@ Json checkpoint_json(const Checkpoint& checkpoint) {
   return json;
 }
 
-std::string checkpoint_label(const Output& out, const Checkpoint& checkpoint) {
-  return fmt::format("{} ({})", checkpoint.id, out.name(checkpoint.name));
+std::string checkpoint_label(const Checkpoint& checkpoint) {
+  return fmt::format("{} ({})", checkpoint.id, printable(checkpoint.name));
 }
 
 }  // namespace warren::cli

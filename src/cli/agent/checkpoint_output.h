@@ -10,6 +10,6 @@
 namespace warren::cli {
 
 Json checkpoint_json(const Checkpoint& checkpoint);
-std::string checkpoint_label(const Output& out, const Checkpoint& checkpoint);  // "3 (before-the-rewrite)"
+std::string checkpoint_label(const Checkpoint& checkpoint);  // "3 (before-the-rewrite)"
 
 }  // namespace warren::cli

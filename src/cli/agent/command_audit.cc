@@ -6,6 +6,7 @@
 #include "agent/audit_key.h"
 #include "agent/audit_trail.h"
 #include "base/path.h"
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/text.h"
@@ -40,11 +41,11 @@ std::string event_time(const Output& out, std::int64_t at_us) {
 void print_row(Output& out, const AuditRow& row) {
   const AuditEvent& event = row.event;
   std::string outcome = event.ok ? "ok" : event.err.empty() ? "failed" : event.err;
-  std::string path = event.path.empty() ? "-" : out.name(event.path);
-  if (event.to) path += fmt::format(" -> {}", out.name(*event.to));
-  out.print("{} {:<10} {} {:>10}  {:<9} {}\n", event_time(out, event.at_us), out.name(event.op),
-            out.paint(event.ok ? Ink::kPlain : Ink::kRed, fmt::format("{:<17}", out.name(outcome))),
-            event.size_bytes ? out.size(*event.size_bytes) : "-", out.name(event.door), path);
+  std::string path = event.path.empty() ? "-" : printable(event.path);
+  if (event.to) path += fmt::format(" -> {}", printable(*event.to));
+  out.print("{} {:<10} {} {:>10}  {:<9} {}\n", event_time(out, event.at_us), printable(event.op),
+            out.paint(event.ok ? Ink::kPlain : Ink::kRed, fmt::format("{:<17}", printable(outcome))),
+            event.size_bytes ? out.size(*event.size_bytes) : "-", printable(event.door), path);
 }
 
 Status print_trail_row(Context& context, const Arguments& args, const AuditRow& row) {
@@ -107,7 +108,7 @@ Json verdict_json(const TrailVerdict& one) {
 void print_verdict(Context& context, const TrailVerdict& one) {
   const AuditVerdict& verdict = one.verdict;
   if (verdict.fault) {
-    context.out.print("row {}: {}\n", verdict.fault->seq, context.out.name(verdict.fault->why));
+    context.out.print("row {}: {}\n", verdict.fault->seq, printable(verdict.fault->why));
     context.out.print("{} before it {} intact\n", verdict.rows == 1 ? "the row" : fmt::format("{} rows", verdict.rows),
                       verdict.rows == 1 ? "is" : "are");
     return;
@@ -117,7 +118,7 @@ void print_verdict(Context& context, const TrailVerdict& one) {
   context.out.print("\n");
   for (const AuditSuccession& next : verdict.successions) {
     context.out.print("from row {} on it is the trail of {}, before that of {}: the file was copied or renamed\n",
-                      next.seq, quote(context.out.name(next.after)), quote(context.out.name(next.before)));
+                      next.seq, quote(printable(next.after)), quote(printable(next.before)));
   }
   if (one.anchors > 0) context.out.print("compared with {} anchor{}\n", one.anchors, one.anchors == 1 ? "" : "s");
   if (one.anchors == 0 && !one.has_note) {

@@ -26,7 +26,7 @@ Result<Exit> run_checkpoint_take(Context& context, const Arguments& args) {
   auto mounted = WARREN_TRY(mounted_of_command(context, args, *agent));
   Checkpoint made = WARREN_TRY(take_checkpoint(*agent, args.get("NAME"), "asked", mounted.get()));
   if (args.has("json")) context.out.json(checkpoint_json(made));
-  else context.out.print("took checkpoint {}\n", checkpoint_label(context.out, made));
+  else context.out.print("took checkpoint {}\n", checkpoint_label(made));
   return Exit::kOk;
 }
 
@@ -181,7 +181,7 @@ Result<Exit> run_checkpoint_restore(Context& context, const Arguments& args) {
                     paths.empty()       ? std::string("everything")
                     : paths.size() == 1 ? context.out.name(paths[0])
                                         : fmt::format("{} paths", paths.size()),
-                    checkpoint_label(context.out, wanted), before.id);
+                    checkpoint_label(wanted), before.id);
   return Exit::kOk;
 }
 
@@ -191,7 +191,7 @@ Result<Exit> run_checkpoint_remove(Context& context, const Arguments& args) {
   for (const std::string& which : args.all("WHICH")) chosen.push_back(WARREN_TRY(get_checkpoint(*agent, which)));
   for (const Checkpoint& one : chosen) {
     WARREN_TRY(remove_checkpoint(*agent, one.id));
-    if (!args.has("json")) context.out.print("removed checkpoint {}\n", checkpoint_label(context.out, one));
+    if (!args.has("json")) context.out.print("removed checkpoint {}\n", checkpoint_label(one));
   }
   if (args.has("json")) {
     Json list = Json::array();
@@ -220,7 +220,7 @@ Result<Exit> run_checkpoint_prune(Context& context, const Arguments& args) {
     return Exit::kOk;
   }
   for (const Checkpoint& one : removed) {
-    context.out.print("removed checkpoint {}\n", checkpoint_label(context.out, one));
+    context.out.print("removed checkpoint {}\n", checkpoint_label(one));
   }
   if (removed.empty()) context.out.line("nothing to remove");
   return Exit::kOk;

@@ -16,6 +16,7 @@ namespace {
 
 Json pushed_json(const PushedState& state) {
   Json json{{"state", state.name}, {"size_bytes", state.size_bytes}, {"blocks", state.blocks.size()}};
+  json["identity"] = state.identity ? Json(*state.identity) : Json(nullptr);
   json["checkpoints"] = Json::array();
   for (const PushedCheckpoint& one : state.checkpoints) {
     Json checkpoint{{"id", one.id}};
@@ -45,6 +46,11 @@ Result<Exit> run_checkpoint_push(Context& context, const Arguments& args) {
   PushReport report = WARREN_TRY(with_progress(context, [&](const BytesDone& progress) {
                                    return push_agent(*agent, *store, context.clock, progress);
                                  }).within(fmt::format("push to {}", quote(store->name()))));
+  if (report.follows_unmarked) {
+    context.err.line(
+        "warren: the state before it, of an older version, does not say which agent it is of: it is taken for this "
+        "one");
+  }
   if (args.has("json")) {
     Json json = pushed_json(report.state);
     json["sent_blocks"] = report.blocks_sent;
@@ -71,11 +77,15 @@ Result<Exit> run_checkpoint_pull(Context& context, const Arguments& args) {
   PullOptions options{.agent_id = from,
                       .state = args.find("state"),
                       .id = args.get("ID"),
-                      .replace = args.has("force") ? Replace::kYes : Replace::kNo};
+                      .replace = args.has("force") ? Replace::kYes : Replace::kNo,
+                      .replace_another = args.has("another") ? Replace::kYes : Replace::kNo};
   PullReport report = WARREN_TRY(with_progress(context, [&](const BytesDone& progress) {
                                    return pull_agent(*store, options, context.clock, progress);
                                  }).within(fmt::format("pull from {}", quote(store->name()))));
   warn_if_not(context, record_afterwards(report.path, "restore", store->name(), context.clock));
+  if (report.replaced_unmarked) {
+    context.err.line("warren: the state, of an older version, does not say which agent it is of");
+  }
   if (args.has("json")) {
     Json json = pushed_json(report.state);
     set_bytes(json, "path", report.path);
@@ -91,7 +101,8 @@ Result<Exit> run_checkpoint_remote(Context& context, const Arguments& args) {
   std::string from = WARREN_TRY(id_in_store(args));
   std::vector<std::string> names = WARREN_TRY(list_pushed(*store, from).within(quote(store->name())));
   Json list = Json::array();
-  if (!args.has("json") && !names.empty()) context.out.print("{:<24}  {:>10}  {}\n", "STATE", "SIZE", "CHECKPOINTS");
+  if (!args.has("json") && !names.empty())
+    context.out.print("{:<24}  {:<8}  {:>10}  {}\n", "STATE", "AGENT", "SIZE", "CHECKPOINTS");
   for (const std::string& name : names) {
     PushedState state = WARREN_TRY(get_pushed(*store, from, name).within(quote(store->name())));
     if (args.has("json")) {
@@ -102,7 +113,9 @@ Result<Exit> run_checkpoint_remote(Context& context, const Arguments& args) {
     for (const PushedCheckpoint& one : state.checkpoints) {
       checkpoints += fmt::format("{}{} ({})", checkpoints.empty() ? "" : ", ", one.id, context.out.name(one.name));
     }
-    context.out.line(fmt::format("{:<24}  {:>10}  {}", state.name, context.out.size(state.size_bytes), checkpoints));
+    std::string agent = state.identity ? state.identity->substr(0, 8) : "-";
+    context.out.line(
+        fmt::format("{:<24}  {:<8}  {:>10}  {}", state.name, agent, context.out.size(state.size_bytes), checkpoints));
   }
   if (args.has("json")) context.out.json(list);
   else if (names.empty()) context.err.line("warren: nothing was pushed there as this agent");
@@ -122,7 +135,9 @@ Option from_option() {
 Command make_checkpoint_push() {
   return {.name = "push",
           .summary = "Store the agent and its checkpoints elsewhere",
-          .details = "Sends only what is not there yet. Works while the agent is in use.",
+          .details =
+              "Sends only what is not there yet. Works while the agent is in use. Refused if what was pushed there "
+              "last is another agent of the same name.",
           .positionals = {address_argument()},
           .options = {json_option()},
           .subcommands = {},
@@ -137,6 +152,7 @@ Command make_checkpoint_pull() {
           .options = {{.name = "state", .value = "STATE", .help = "as listed by `remote`; default: the newest"},
                       from_option(),
                       {.name = "force", .letter = 'f', .help = "replace the agent if it exists; its content is lost"},
+                      {.name = "another", .help = "with --force, also if it is not the agent that was pushed"},
                       json_option()},
           .subcommands = {},
           .handler = run_checkpoint_pull};
@@ -145,7 +161,7 @@ Command make_checkpoint_pull() {
 Command make_checkpoint_remote() {
   return {.name = "remote",
           .summary = "List what was pushed",
-          .details = "",
+          .details = "AGENT is the beginning of the agent's identity: a number that it and its copies have.",
           .positionals = {address_argument()},
           .options = {from_option(), json_option()},
           .subcommands = {},

@@ -5,6 +5,7 @@
 
 #include "agent/agent_log.h"
 #include "base/path.h"
+#include "base/printable.h"
 #include "cli/agent/checkpoint_output.h"
 #include "cli/commands.h"
 #include "cli/context.h"
@@ -43,23 +44,24 @@ Json log_event_json(const LogEvent& event, const std::optional<std::string>& pat
 }
 
 std::string what_text(const Output& out, const LogEvent& event) {
-  std::string text = event.ok ? event.verb : out.paint(Ink::kRed, event.verb);
-  if (event.checkpoint) text += " " + checkpoint_label(out, *event.checkpoint);
-  else if (!event.subject.empty()) text += " " + out.name(event.subject);
-  if (event.to) text += " -> " + out.name(*event.to);
+  std::string verb = printable(event.verb);
+  std::string text = event.ok ? verb : out.paint(Ink::kRed, verb);
+  if (event.checkpoint) text += " " + checkpoint_label(*event.checkpoint);
+  else if (!event.subject.empty()) text += " " + printable(event.subject);
+  if (event.to) text += " -> " + printable(*event.to);
   std::string more;
   if (event.size_bytes && event.ok) more = out.size(*event.size_bytes);
-  if (!event.detail.empty()) more += fmt::format("{}{}", more.empty() ? "" : ", ", out.name(event.detail));
+  if (!event.detail.empty()) more += fmt::format("{}{}", more.empty() ? "" : ", ", printable(event.detail));
   return more.empty() ? text : fmt::format("{} ({})", text, more);
 }
 
 void print_log(Context& context, const std::vector<LogEvent>& events) {
   Output& out = context.out;
   std::size_t columns = 1;
-  for (const LogEvent& event : events) columns = std::max(columns, columns_of(out.name(event.who)));
+  for (const LogEvent& event : events) columns = std::max(columns, columns_of(printable(event.who)));
   Paged paged(context);
   for (const LogEvent& event : events) {
-    std::string who = event.who.empty() ? "-" : out.name(event.who);
+    std::string who = event.who.empty() ? "-" : printable(event.who);
     std::string time = out.paint(Ink::kYellow, out.time(event.at_us / 1'000'000));
     out.print("{}  {}  {}\n", time, pad_right(std::move(who), columns), what_text(out, event));
     if (!out.status().ok()) return;

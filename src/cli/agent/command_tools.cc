@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/printable.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/call_output.h"
@@ -69,14 +70,14 @@ Result<Exit> run_tools_get(Context& context, const Arguments& args) {
     return Exit::kOk;
   }
   Output& out = context.out;
-  out.print("      id: {}\n    tool: {}\n  status: {}\n", call.id, out.name(call.name), name_of(call.status));
+  out.print("      id: {}\n    tool: {}\n  status: {}\n", call.id, printable(call.name), name_of(call.status));
   out.print(" started: {}\n", out.time(call.started_at));
   if (call.completed_at) out.print("finished: {}\n", out.time(*call.completed_at));
   if (call.duration_ns) out.print("    took: {:.3f} ms\n", static_cast<double>(*call.duration_ns) / 1e6);
   else if (call.duration_ms) out.print("    took: {} ms\n", *call.duration_ms);
-  if (call.parameters) out.print("  params: {}\n", out.name(*call.parameters));
-  if (call.result) out.print("  result: {}\n", out.name(*call.result));
-  if (call.error) out.print("   error: {}\n", out.name(*call.error));
+  if (call.parameters) out.print("  params: {}\n", printable(*call.parameters));
+  if (call.result) out.print("  result: {}\n", printable(*call.result));
+  if (call.error) out.print("   error: {}\n", printable(*call.error));
   return Exit::kOk;
 }
 
@@ -107,7 +108,7 @@ Result<Exit> run_stats(Context& context, const Arguments& args) {
   if (all.empty()) context.out.line("No finished tool calls");
   else context.out.print("{:<24} {:>8} {:>8} {:>8} {:>12}\n", "TOOL", "CALLS", "OK", "FAILED", "AVERAGE");
   for (const CallStats& stats : all) {
-    std::string name = pad_right(shorten(context.out.name(stats.name), 24), 24);
+    std::string name = pad_right(shorten(printable(stats.name), 24), 24);
     context.out.print("{} {:>8} {:>8} {:>8} {:>10.1f}ms\n", name, stats.total_calls, stats.successful, stats.failed,
                       stats.avg_duration_ms);
   }

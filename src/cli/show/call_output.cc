@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
 #include "cli/show/text.h"
 #include "cli/syntax/values.h"
 
@@ -31,7 +32,7 @@ void print_calls(Output& out, const std::vector<ToolCall>& calls) {
   out.print("{:<4} {:<20} {:<10} {:>10} {:<20}\n", "ID", "TOOL", "STATUS", "DURATION", "STARTED");
   for (const ToolCall& call : calls) {
     std::string duration = call.duration_ms ? fmt::format("{}ms", *call.duration_ms) : "--";
-    std::string name = pad_right(shorten(out.name(call.name), 20), 20);
+    std::string name = pad_right(shorten(printable(call.name), 20), 20);
     out.print("{:<4} {} {:<10} {:>10} {:<20}\n", call.id, name, name_of(call.status), duration,
               started(out, call.started_at));
   }
