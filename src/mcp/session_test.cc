@@ -54,7 +54,7 @@ class McpSession : public ::testing::Test {
   }
 
   void open(ServiceOptions options) {
-    if (options.tools.empty()) options.tools = select_tools("", {.reach = &options.reach}).value();
+    if (options.tools.empty()) options.tools = select_tools(std::nullopt, {.reach = &options.reach}).value();
     options.version = "0";
     session_.reset();
     subscriptions_.reset();

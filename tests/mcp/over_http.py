@@ -128,6 +128,7 @@ class Http(unittest.TestCase):
     def test_a_token_is_needed_where_there_is_one(self):
         with open(f"{self.folder}/token", "w", encoding="utf8") as file:
             file.write("a-very-secret-token\n")
+        os.chmod(f"{self.folder}/token", 0o600)
         self.serve("--token-file", "token", address="0.0.0.0:0")
         ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
         self.assertEqual(self.post(ping)[0], 401)
