@@ -21,7 +21,8 @@ warren::Result<warren::RelayMail> next_mail(warren::RelayClient& client) {
 }
 
 warren::Status run(const char* root) {
-  auto alice = WARREN_TRY(warren::RelayClient::open({.root = root, .agent = "alice", .registers = warren::Register::kYes}));
+  auto alice =
+      WARREN_TRY(warren::RelayClient::open({.root = root, .agent = "alice", .registers = warren::Register::kYes}));
   auto bob = WARREN_TRY(warren::RelayClient::open({.root = root, .agent = "bob", .registers = warren::Register::kYes}));
 
   WARREN_TRY(alice->send({.to = "bob", .thread = "greeting", .body = "How are you?"}));

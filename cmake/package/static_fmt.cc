@@ -1,9 +1,9 @@
-// The functions of fmt that Warren calls, for libwarren.a: Debian has fmt as a shared library only, and a program that is
-// linked statically needs them all the same.
+// The functions of fmt that Warren calls, for libwarren.a: Debian has fmt as a shared library only, and a program that
+// is linked statically needs them all the same.
 //
 // In header-only mode fmt's functions are inline, under the same names as in its library. Whoever takes the address of
-// one has a copy of it, as a weak symbol: it satisfies our other objects, and clashes neither with the shared library nor
-// with a user's own fmt. The list is complete if tests/install links a static program.
+// one has a copy of it, as a weak symbol: it satisfies our other objects, and clashes neither with the shared library
+// nor with a user's own fmt. The list is complete if tests/install links a static program.
 #define FMT_HEADER_ONLY
 #include <cstdint>
 #include <locale>

@@ -58,9 +58,10 @@ Status check_not_shadowing(Agent& agent, std::string_view name, std::string_view
   std::vector<Checkpoint> all = WARREN_TRY(History(agent.store()).list());
   for (const Checkpoint& one : all) {
     if (one.name != name || one.cause == cause) continue;
-    return Error(Code::kExists, fmt::format("checkpoint {} has the name {} already, and the agent did not take it",
-                                            one.id, quote(name)),
-                 "Choose another name.");
+    return Error(
+        Code::kExists,
+        fmt::format("checkpoint {} has the name {} already, and the agent did not take it", one.id, quote(name)),
+        "Choose another name.");
   }
   return Ok{};
 }
@@ -151,9 +152,9 @@ Result<Checkpoint> restore_own_paths(Agent& agent, std::int64_t id, const PathsT
       return Error(Code::kNotFound, fmt::format("there is no {}, neither in checkpoint {} nor now", quote(path), id));
     }
   }
-  Checkpoint before = WARREN_TRY(
-      History(agent.store())
-          .take_automatic(fmt::format("before-restore-of-{}", id), "before restore of paths", covered));
+  Checkpoint before =
+      WARREN_TRY(History(agent.store())
+                     .take_automatic(fmt::format("before-restore-of-{}", id), "before restore of paths", covered));
   WARREN_TRY(put_back(past->fs(), agent.fs(), paths.own));
   for (const auto* some : {&paths.own, &paths.mounted}) {
     for (const std::string& path : *some)

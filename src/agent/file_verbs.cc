@@ -42,8 +42,9 @@ Status copy_across(FileSystem& fs, std::string_view from, std::string_view to, c
   std::string content = WARREN_TRY(read_file(fs, from, {.size_bytes_max = kAcrossBytesMax}));
   WriteFileOptions options;
   options.mode = source.mode & 07777U;
-  return write_file(fs, to, as_bytes(content), options)
-      .within([&] { return fmt::format("copy {} to {}", quote_path(from), quote_path(to)); });
+  return write_file(fs, to, as_bytes(content), options).within([&] {
+    return fmt::format("copy {} to {}", quote_path(from), quote_path(to));
+  });
 }
 
 Status copy_one(FileSystem& fs, std::string_view from, std::string_view to) {

@@ -12,7 +12,8 @@ Result<std::string> run_unzip(std::vector<std::string> words, std::string_view a
   words.insert(words.begin(), "unzip");
   Result<std::string> output = run_limited({.words = std::move(words), .package = "unzip"}, archive);
   if (output.ok() || output.error().code() != Code::kInvalid) return output;
-  return Error(Code::kInvalid, "the document is damaged, larger inside than is allowed, or has no text where it should");
+  return Error(Code::kInvalid,
+               "the document is damaged, larger inside than is allowed, or has no text where it should");
 }
 
 }  // namespace
@@ -49,8 +50,6 @@ Result<std::string> unzip_member(std::string_view archive, const std::string& me
   return run_unzip({"-p", "-qq", "/proc/self/fd/0", member}, archive);
 }
 
-Result<std::string> list_members(std::string_view archive) {
-  return run_unzip({"-Z1", "/proc/self/fd/0"}, archive);
-}
+Result<std::string> list_members(std::string_view archive) { return run_unzip({"-Z1", "/proc/self/fd/0"}, archive); }
 
 }  // namespace warren

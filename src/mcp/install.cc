@@ -145,13 +145,12 @@ const ClientConfig* find_client_config(std::string_view name) {
 }
 
 Status check_server_name(std::string_view name) {
-  bool is_plain = std::none_of(name.begin(), name.end(), [](char c) {
-    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-  });
+  bool is_plain =
+      std::none_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
   if (!name.empty() && name.size() <= kServerNameBytes && is_plain && is_utf8(name)) return Ok{};
-  return Error(Code::kInvalid, fmt::format("{} cannot be the name of a server in a configuration", quote(name)),
-               fmt::format("choose another with --name: 1 to {} bytes of UTF-8 without control characters",
-                           kServerNameBytes));
+  return Error(
+      Code::kInvalid, fmt::format("{} cannot be the name of a server in a configuration", quote(name)),
+      fmt::format("choose another with --name: 1 to {} bytes of UTF-8 without control characters", kServerNameBytes));
 }
 
 std::string entry_text(const ClientConfig& client, const ServerEntry& entry) {

@@ -367,7 +367,9 @@ TEST_F(McpSession, OnlyTheToolsThatAreOfferedCanBeCalled) {
   EXPECT_EQ(code_of(ask("tools/call", {{"name", "no_such"}})), kInvalidParams);
   EXPECT_EQ(code_of(ask("tools/call", {{"name", "kv_get"}, {"arguments", 3}})), kInvalidParams);
   EXPECT_FALSE(select_tools("files,nonsense", {}).ok());
-  for (const Tool* tool : select_tools("all", {.is_read_only = true}).value()) EXPECT_TRUE(tool->hints.is_read_only) << tool->name;
+  for (const char* list : {"", " ", "files,,keys", "files,"}) EXPECT_FALSE(select_tools(list, {}).ok()) << list;
+  for (const Tool* tool : select_tools("all", {.is_read_only = true}).value())
+    EXPECT_TRUE(tool->hints.is_read_only) << tool->name;
 }
 
 TEST_F(McpSession, EveryCallIsInTheTrail) {

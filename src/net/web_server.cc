@@ -69,8 +69,8 @@ class Exchange final : public WebReply {
   void give_up();  // the server stops: an answer of ours, or the end of the stream
 
  private:
-  void wake();                    // under mutex_
-  void count_unsent();            // under mutex_, after body_ or sent_ has changed
+  void wake();          // under mutex_
+  void count_unsent();  // under mutex_, after body_ or sent_ has changed
   void close_books();
 
   std::shared_ptr<WebBooks> books_;  // shared with the server
@@ -126,7 +126,7 @@ std::string lower_case(const char* text) { return to_lower(std::string_view(text
 // Headers by which a request is told from the next one, or its caller judged. A proxy in front of us may read another
 // one of two than we do.
 constexpr std::array<std::string_view, 11> kSingleHeaders{
-    "authorization", "content-length", "content-type", "host",           "last-event-id", "mcp-method",
+    "authorization", "content-length",       "content-type",   "host",   "last-event-id",    "mcp-method",
     "mcp-name",      "mcp-protocol-version", "mcp-session-id", "origin", "transfer-encoding"};
 
 struct ArrivedHeaders {
@@ -421,7 +421,8 @@ MHD_Result WebServerImpl::begin(MHD_Connection* connection, const char* url, con
     std::lock_guard lock(books_->mutex);
     books_->open.insert(exchange.get());
   }
-  if (length && *length > books_->options.body_bytes_max) return refuse(connection, {.status = 413, .headers = {}, .body = {}});
+  if (length && *length > books_->options.body_bytes_max)
+    return refuse(connection, {.status = 413, .headers = {}, .body = {}});
   *kept = new KeptExchange(std::move(exchange));
   return MHD_YES;
 }
@@ -470,8 +471,8 @@ std::string_view WebRequest::header(const std::string& name) const {
   return found == headers.end() ? std::string_view() : std::string_view(found->second);
 }
 
-Result<std::unique_ptr<WebServer>> WebServer::start(const HttpAddress& address, WebOptions options,
-                                                    WebHandler handler, WebHeadCheck check) {
+Result<std::unique_ptr<WebServer>> WebServer::start(const HttpAddress& address, WebOptions options, WebHandler handler,
+                                                    WebHeadCheck check) {
   auto server = std::make_unique<WebServerImpl>(options, std::move(handler), std::move(check));
   WARREN_TRY(server->open(address));
   return std::unique_ptr<WebServer>(std::move(server));

@@ -65,13 +65,13 @@ struct WebOptions {
   std::size_t unsent_bytes_max = std::size_t{32} << 20;   // of a stream whose client does not read
   // Of all answers and streams together; beyond it, replies say that they are crowded, and streams are given up.
   std::size_t all_unsent_bytes_max = std::size_t{128} << 20;
-  unsigned idle_seconds = 60;                             // a connection that sends and takes nothing, without a stream
+  unsigned idle_seconds = 60;  // a connection that sends and takes nothing, without a stream
 };
 
 class WebServer {
  public:
-  // Binds, listens and serves. kBusy: the port is in use. Requests whose length or whose caller can be understood in two
-  // ways never reach `check` or `handler`: two Content-Length or Authorization headers, for example, are a 400.
+  // Binds, listens and serves. kBusy: the port is in use. Requests whose length or whose caller can be understood in
+  // two ways never reach `check` or `handler`: two Content-Length or Authorization headers, for example, are a 400.
   static Result<std::unique_ptr<WebServer>> start(const HttpAddress& address, WebOptions options, WebHandler handler,
                                                   WebHeadCheck check = {});
   virtual ~WebServer() = default;  // stops it

@@ -22,7 +22,8 @@ inline constexpr std::uint64_t kToolFileBytesMax = std::uint64_t{64}
                                                    << 20;  // a file that is edited or searched as a whole
 inline constexpr std::size_t kToolPageEntries = 1000;
 
-// The argument as a path of the namespace; without one, the directory that the caller is confined to. A refusal is recorded as one of the operation `op`.
+// The argument as a path of the namespace; without one, the directory that the caller is confined to. A refusal is
+// recorded as one of the operation `op`.
 Result<std::string> path_argument(ToolContext& context, const Json& arguments, const char* name, std::string_view op);
 
 std::string text_argument(const Json& arguments, const char* name, std::string_view fallback = {});

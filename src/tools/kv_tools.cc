@@ -31,8 +31,9 @@ Result<ToolAnswer> kv_get_answer(ToolContext& context, const Json& arguments) {
   WARREN_TRY(check_key(context.view, Rights::kRead, key));
   std::optional<std::string> text = WARREN_TRY(context.agent.kv().find(key));
   if (text && text->size() > kToolReadBytesMax) {
-    return Error(Code::kTooLarge, fmt::format("the value of {} has {} bytes, and an answer carries at most {}",
-                                              quote(key), text->size(), kToolReadBytesMax),
+    return Error(Code::kTooLarge,
+                 fmt::format("the value of {} has {} bytes, and an answer carries at most {}", quote(key), text->size(),
+                             kToolReadBytesMax),
                  "The operator can read it with `warren kv get`.");
   }
   ToolAnswer answer;

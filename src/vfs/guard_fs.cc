@@ -213,8 +213,7 @@ Status GuardFs::refuse(const Policy& policy, std::string_view path, Rights::Oper
   return refuse(policy, caller_, path, operation);
 }
 
-Status GuardFs::refuse(const Policy& policy, const Caller& caller, std::string_view path,
-                       Rights::Operation operation) {
+Status GuardFs::refuse(const Policy& policy, const Caller& caller, std::string_view path, Rights::Operation operation) {
   bool is_protected = operation != Rights::kRead && is_checked_file(path);
   Verdict verdict = policy.judge(caller, operation, path);
   if (!is_protected && verdict.effect == Effect::kAllow) return Ok{};

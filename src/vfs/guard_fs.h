@@ -40,7 +40,7 @@ class GuardFs final : public ForwardingFs {
   const Caller& caller() const { return caller_; }
   // For what returns content without reading the file here, as a query does.
   Result<bool> may_read(std::string_view path, OtherNames names);
-  Result<bool> may(Rights::Operation operation, std::string_view path);  // by this name alone
+  Result<bool> may(Rights::Operation operation, std::string_view path);   // by this name alone
   Status check_path(Rights::Operation operation, std::string_view path);  // kDenied says why not
   // Judges an operation on what is no file but has a path for the policy, as a key has; also outside of the caller's
   // root. A change is counted, and what is stored measured, as those of files are.

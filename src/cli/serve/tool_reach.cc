@@ -38,7 +38,8 @@ Result<std::string> session_of(const Agent& agent) {
     std::string ours = WARREN_TRY(canonical_host_path(agent.path()));
     if (whole == ours) return agent.id();
   }
-  return Error(Code::kInvalid, fmt::format("--allow is for sessions of `warren run`, and {} is none", quote(agent.id())),
+  return Error(Code::kInvalid,
+               fmt::format("--allow is for sessions of `warren run`, and {} is none", quote(agent.id())),
                "`warren run --session NAME --keep -- true` makes one");
 }
 
