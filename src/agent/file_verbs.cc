@@ -170,6 +170,7 @@ Status copy_path(FileSystem& fs, std::string_view from, std::string_view to, Rec
   if (node.is_directory() && contains(start, top)) {
     return Error(Code::kInvalid, fmt::format("{} cannot be copied into itself", quote_path(from)));
   }
+  bool is_new = !WARREN_TRY(exists(fs, top));
   std::vector<WalkEntry> directories;  // their times are set last, after everything is in them
   auto visit = [&](const WalkEntry& entry) -> Result<WalkNext> {
     std::string inside = start == "/" ? entry.path : entry.path.substr(start.size());
@@ -178,7 +179,11 @@ Status copy_path(FileSystem& fs, std::string_view from, std::string_view to, Rec
     if (entry.attributes.is_directory()) directories.push_back({copy, entry.attributes});
     return WalkNext::kContinue;
   };
-  WARREN_TRY(walk(fs, start, visit, {.follow = Follow::kNo}));
+  Status copied = walk(fs, start, visit, {.follow = Follow::kNo});
+  if (!copied.ok() && is_new) {
+    remove(fs, top, {.recursive = Recursive::kYes}).ignore("the error says why there is no copy");
+  }
+  WARREN_TRY(std::move(copied));
   for (auto it = directories.rbegin(); it != directories.rend(); ++it) {
     WARREN_TRY(keep_attributes(fs, it->path, it->attributes));
   }
