@@ -170,7 +170,8 @@ Status copy_path(FileSystem& fs, std::string_view from, std::string_view to, Rec
   if (node.is_directory() && contains(start, top)) {
     return Error(Code::kInvalid, fmt::format("{} cannot be copied into itself", quote_path(from)));
   }
-  bool is_new = !WARREN_TRY(exists(fs, top));
+  Result<Attributes> old = lstat(fs, top);
+  bool is_new = !old.ok() && old.error().code() == Code::kNotFound;
   std::vector<WalkEntry> directories;  // their times are set last, after everything is in them
   auto visit = [&](const WalkEntry& entry) -> Result<WalkNext> {
     std::string inside = start == "/" ? entry.path : entry.path.substr(start.size());
