@@ -53,6 +53,19 @@ Result<Checkpoint> take_with_mounts(MountedState* mounted, MountedState::Unreach
   }
 }
 
+// A name means the newest checkpoint that has it: one of the agent must not stand for one of somebody else.
+Status check_not_shadowing(Agent& agent, std::string_view name, std::string_view cause) {
+  std::vector<Checkpoint> all = WARREN_TRY(History(agent.store()).list());
+  for (const Checkpoint& one : all) {
+    if (one.name != name || one.cause == cause) continue;
+    return Error(
+        Code::kExists,
+        fmt::format("checkpoint {} has the name {} already, and the agent did not take it", one.id, quote(name)),
+        "Choose another name.");
+  }
+  return Ok{};
+}
+
 }  // namespace
 
 Result<Checkpoint> take_checkpoint(Agent& agent, std::string_view name, std::string_view cause, MountedState* mounted) {
@@ -72,6 +85,7 @@ Result<Checkpoint> take_automatic_checkpoint(Agent& agent, const AutomaticCheckp
 
 Result<Checkpoint> take_agents_checkpoint(Agent& agent, std::string_view name, std::string_view cause,
                                           MountedState& mounted) {
+  WARREN_TRY(check_not_shadowing(agent, name, cause));
   return take_with_mounts(&mounted, MountedState::Unreachable::kFail, nullptr, [&](const Covered& covered) {
     return History(agent.store()).take_automatic(name, cause, covered);
   });
@@ -138,8 +152,9 @@ Result<Checkpoint> restore_own_paths(Agent& agent, std::int64_t id, const PathsT
       return Error(Code::kNotFound, fmt::format("there is no {}, neither in checkpoint {} nor now", quote(path), id));
     }
   }
-  Checkpoint before = WARREN_TRY(
-      History(agent.store()).take(fmt::format("before-restore-of-{}", id), "before restore of paths", covered));
+  Checkpoint before =
+      WARREN_TRY(History(agent.store())
+                     .take_automatic(fmt::format("before-restore-of-{}", id), "before restore of paths", covered));
   WARREN_TRY(put_back(past->fs(), agent.fs(), paths.own));
   for (const auto* some : {&paths.own, &paths.mounted}) {
     for (const std::string& path : *some)

@@ -30,6 +30,7 @@ struct AutomaticCheckpoint {
 };
 Result<Checkpoint> take_automatic_checkpoint(Agent& agent, const AutomaticCheckpoint& what);
 // By the agent itself, in its namespace: counts as automatic, and fails if a mount does not answer. Not recorded here.
+// kExists if a checkpoint that the agent did not take has the name.
 Result<Checkpoint> take_agents_checkpoint(Agent& agent, std::string_view name, std::string_view cause,
                                           MountedState& mounted);
 Result<std::vector<Checkpoint>> list_checkpoints(Agent& agent);  // oldest first

@@ -10,9 +10,12 @@
 
 #include "base/path.h"
 #include "fs/expiry.h"
+#include "fs/mount_fs.h"
 
 namespace warren {
 namespace {
+
+constexpr std::uint64_t kAcrossBytesMax = std::uint64_t{256} << 20;  // of a file that is copied to another mount
 
 Result<std::string> last_name(std::string_view path) {
   std::string whole = WARREN_TRY(normalise_path(path));
@@ -33,6 +36,25 @@ Status keep_attributes(FileSystem& fs, std::string_view path, const Attributes& 
   return Ok{};
 }
 
+// Between mounts a filesystem copies nothing, so the content goes through memory. The new content is there as a whole
+// or not at all.
+Status copy_across(FileSystem& fs, std::string_view from, std::string_view to, const Attributes& source) {
+  std::string content = WARREN_TRY(read_file(fs, from, {.size_bytes_max = kAcrossBytesMax}));
+  WriteFileOptions options;
+  options.mode = source.mode & 07777U;
+  return write_file(fs, to, as_bytes(content), options).within([&] {
+    return fmt::format("copy {} to {}", quote_path(from), quote_path(to));
+  });
+}
+
+Status copy_one(FileSystem& fs, std::string_view from, std::string_view to) {
+  Attributes source = WARREN_TRY(stat(fs, from));
+  Result<Attributes> target = stat(fs, to);
+  if (!target.ok() && target.error().code() == Code::kNotFound) target = stat(fs, directory_of(to));
+  bool is_across = source.is_file() && target.ok() && are_in_different_mounts(source.inode, target->inode);
+  return is_across ? copy_across(fs, from, to, source) : copy_file(fs, from, to);
+}
+
 Status copy_node(FileSystem& fs, const WalkEntry& entry, const std::string& to) {
   const Attributes& node = entry.attributes;
   if (node.is_directory()) {
@@ -43,7 +65,7 @@ Status copy_node(FileSystem& fs, const WalkEntry& entry, const std::string& to) 
     std::string target = WARREN_TRY(read_link(fs, entry.path));
     WARREN_TRY(make_symlink(fs, target, to));
   } else if (node.is_file()) {
-    WARREN_TRY(copy_file(fs, entry.path, to));
+    WARREN_TRY(copy_one(fs, entry.path, to));
   } else {
     WARREN_TRY(make_node(fs, to, {.mode = node.mode, .owner = node.owner, .rdev = node.rdev}));
   }
@@ -137,7 +159,7 @@ Status copy_path(FileSystem& fs, std::string_view from, std::string_view to, Rec
   Attributes node = WARREN_TRY(recursive == Recursive::kYes ? lstat(fs, from) : stat(fs, from));
   std::string target = WARREN_TRY(destination_of(fs, from, to));
   if (!node.is_directory() && !node.is_symlink()) {
-    if (node.is_file()) return copy_file(fs, from, target);
+    if (node.is_file()) return copy_one(fs, from, target);
     return Error(Code::kInvalid, fmt::format("{} is not a file", quote_path(from)));
   }
   if (node.is_directory() && recursive == Recursive::kNo) {
@@ -148,6 +170,8 @@ Status copy_path(FileSystem& fs, std::string_view from, std::string_view to, Rec
   if (node.is_directory() && contains(start, top)) {
     return Error(Code::kInvalid, fmt::format("{} cannot be copied into itself", quote_path(from)));
   }
+  Result<Attributes> old = lstat(fs, top);
+  bool is_new = !old.ok() && old.error().code() == Code::kNotFound;
   std::vector<WalkEntry> directories;  // their times are set last, after everything is in them
   auto visit = [&](const WalkEntry& entry) -> Result<WalkNext> {
     std::string inside = start == "/" ? entry.path : entry.path.substr(start.size());
@@ -156,7 +180,11 @@ Status copy_path(FileSystem& fs, std::string_view from, std::string_view to, Rec
     if (entry.attributes.is_directory()) directories.push_back({copy, entry.attributes});
     return WalkNext::kContinue;
   };
-  WARREN_TRY(walk(fs, start, visit, {.follow = Follow::kNo}));
+  Status copied = walk(fs, start, visit, {.follow = Follow::kNo});
+  if (!copied.ok() && is_new) {
+    remove(fs, top, {.recursive = Recursive::kYes}).ignore("the error says why there is no copy");
+  }
+  WARREN_TRY(std::move(copied));
   for (auto it = directories.rbegin(); it != directories.rend(); ++it) {
     WARREN_TRY(keep_attributes(fs, it->path, it->attributes));
   }

@@ -26,7 +26,8 @@ struct Listing {
 Result<Listing> list_path(FileSystem& fs, std::string_view path);
 
 // cp. A directory needs Recursive::kYes. Links are copied as links; a tree keeps its modes and times. Copying a
-// directory into itself fails with kInvalid.
+// directory into itself fails with kInvalid. A copy that fails is removed, unless something was there before. Between
+// mounts, a file of at most 256 MiB is read and written.
 Status copy_path(FileSystem& fs, std::string_view from, std::string_view to, Recursive recursive);
 
 Status move_path(FileSystem& fs, std::string_view from, std::string_view to, RenameMode mode);

@@ -32,8 +32,8 @@ Result<DocumentText> html_text(std::string_view bytes, std::string_view charset 
 // By poppler's pdftotext, confined: a PDF is hostile.
 Result<DocumentText> pdf_text(std::string_view bytes);
 
-// Documents, sheets and slides of Microsoft Office (docx, xlsx, pptx) and LibreOffice (odt, ods, odp). Of sheets, the
-// texts.
+// Documents, sheets and slides of Microsoft Office (docx, xlsx, pptx) and LibreOffice (odt, ods, odp). Of an Excel
+// sheet, the cells of all sheets; of one of LibreOffice, the texts.
 bool is_office_document(std::string_view mime);
 Result<DocumentText> office_text(std::string_view mime, std::string_view bytes);
 

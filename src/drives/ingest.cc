@@ -15,6 +15,7 @@
 #include "fs/path_ops.h"
 #include "os/parallel.h"
 #include "text/mime.h"
+#include "vfs/namespace.h"
 
 namespace warren {
 namespace {
@@ -187,13 +188,16 @@ void Ingest::report_changes() {
 }
 
 Status Ingest::write_one(Items& items, const Draft& draft) {
-  std::optional<Attributes> old = WARREN_TRY(items.find(draft.ref));
+  bool is_page = looks_like_web_address(draft.origin.source);
+  Ref ref = draft.ref;
+  if (is_page) ref = WARREN_TRY(items.make_place_for_page(draft.ref));
+  std::optional<Attributes> old = WARREN_TRY(items.find(ref));
   if (old && !old->is_file()) return Error(Code::kIsDirectory, "a directory is in the way");
   if (old) {
-    std::optional<ItemRow> row = WARREN_TRY(items.find_row(draft.ref, *old));
+    std::optional<ItemRow> row = WARREN_TRY(items.find_row(ref, *old));
     bool is_untouched = row && is_as_fetched(*row, *old) && row->source == draft.origin.source;
     if (old->size == draft.content.size()) {
-      std::string now = WARREN_TRY(read_file(view_, namespace_path(draft.ref)));
+      std::string now = WARREN_TRY(read_file(view_, namespace_path(ref)));
       if (now == draft.content && row && row->source == draft.origin.source) {
         ++report_.unchanged;
         return Ok{};
@@ -207,18 +211,30 @@ Status Ingest::write_one(Items& items, const Draft& draft) {
                        (options_.on_conflict == OnConflict::kRefresh && is_untouched);
     if (!may_replace) return Error(Code::kExists, "it exists with another content");
   }
-  WARREN_TRY(items.write(draft.ref, draft.content, draft.origin));
+  WARREN_TRY(items.write(ref, draft.content, draft.origin));
   ++(old ? report_.replaced : report_.added);
-  note_change(old ? ItemChange::kReplaced : ItemChange::kAdded, draft.ref);
+  note_change(old ? ItemChange::kReplaced : ItemChange::kAdded, ref);
   report_.bytes += draft.content.size();
   return Ok{};
 }
 
 // The web.
 
+// Before anything is asked of the network: a request says something, too.
+Status Ingest::check_may_write(const Ref& ref) {
+  auto* view = dynamic_cast<NamespaceView*>(&view_);
+  if (view == nullptr) return Ok{};
+  std::string path = namespace_path(ref);
+  for (Rights::Operation operation : {Rights::kOverwrite, Rights::kCreate}) {
+    WARREN_TRY(view->check_path(operation, path, "write").within([&] { return "add " + quote(to_string(ref)); }));
+  }
+  return Ok{};
+}
+
 Status Ingest::add_url(std::string_view address) {
   WebItem item = WARREN_TRY(find_web_item(address));
   if (item.fetch_url.empty()) return Error(Code::kUnsupported, fmt::format("{} is {}", quote(address), item.problem));
+  WARREN_TRY(check_may_write(item.ref));
   Fetcher* web = WARREN_TRY(fetcher());
   Fetched fetched = WARREN_TRY(web->fetch(item.fetch_url).within([&] { return "fetch " + quote(item.source); }));
   return queue_content(item.ref, item.source, std::move(fetched.body), fetched.charset);
@@ -240,6 +256,7 @@ Status Ingest::refresh(const Ref& ref) {
   }
   WebItem item = WARREN_TRY(find_web_item(source));
   if (item.fetch_url.empty()) return Error(Code::kUnsupported, fmt::format("{} is {}", quote(source), item.problem));
+  WARREN_TRY(check_may_write(ref));
   Fetcher* web = WARREN_TRY(fetcher());
   Fetched fetched = WARREN_TRY(web->fetch(item.fetch_url).within([&] { return "fetch " + quote(item.source); }));
   return queue_content(ref, source, std::move(fetched.body), fetched.charset);

@@ -152,6 +152,7 @@ class Ingest {
   void prepare(Draft& draft);
   Status write_drafts();
   Status write_one(Items& items, const Draft& draft);
+  Status check_may_write(const Ref& ref);
   void note_change(ItemChange change, const Ref& ref);
   void report_changes();
   void fail(std::string what, const Error& error);

@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "base/path.h"
+#include "drives/known_drives.h"
 #include "drives/uuid.h"
 #include "fs/list_dir.h"
 #include "fs/path_ops.h"
@@ -65,6 +66,33 @@ Result<std::optional<Attributes>> Items::find_path(const std::vector<std::string
 }
 
 Result<std::optional<Attributes>> Items::find(const Ref& ref) { return find_path(names_of(ref)); }
+
+Result<Ref> Items::page_at(const Ref& ref) {
+  std::optional<Attributes> node = WARREN_TRY(find(ref));
+  if (!node || !node->is_directory()) return ref;
+  Ref page = child_of(ref, kPageOfFolder);
+  std::optional<Attributes> there = WARREN_TRY(find(page));
+  return there && there->is_file() ? page : ref;
+}
+
+Result<Ref> Items::make_place_for_page(const Ref& ref) {
+  std::vector<Ref> above;  // nearest first
+  for (Ref at = parent_of(ref); !at.is_drive(); at = parent_of(at)) above.push_back(at);
+  for (auto at = above.rbegin(); at != above.rend(); ++at) {
+    std::optional<Attributes> node = WARREN_TRY(find(*at));
+    if (!node) return ref;
+    if (node->is_directory()) continue;
+    std::optional<ItemRow> row = WARREN_TRY(find_row(*at, *node));
+    if (!row || !looks_like_web_address(row->source)) return ref;  // that it is in the way is reported by writing
+    Ref aside = child_of(parent_of(*at), std::string(name_of(*at)) + std::string(kPageOfFolder));
+    WARREN_TRY(move(*at, aside, Replace::kNo));
+    WARREN_TRY(make_dir(*at));
+    WARREN_TRY(move(aside, child_of(*at, kPageOfFolder), Replace::kNo));
+    return ref;
+  }
+  std::optional<Attributes> node = WARREN_TRY(find(ref));
+  return node && node->is_directory() ? child_of(ref, kPageOfFolder) : ref;
+}
 
 // Searches directory entries at each level. Empty if the node has no name.
 Result<std::string> Items::path_of(Inode node) {

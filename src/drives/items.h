@@ -30,6 +30,8 @@ struct ItemOrigin {
   std::string title;
 };
 
+inline constexpr std::string_view kPageOfFolder = "%index";
+
 // One call of a caller. Every access to files goes through `view`, the caller's. What it is given outlives it.
 // Calls belong into a Unit of the view, as each says.
 class Items {
@@ -39,6 +41,12 @@ class Items {
 
   // In a unit. nullopt: it does not exist. kDenied: a link is on the way.
   Result<std::optional<Attributes>> find(const Ref& ref);
+
+  // On the web a page can have others below it, /m and /m/n; an item cannot. The page of a folder is in it, as
+  // kPageOfFolder, which is no path of the web. The item that a page's reference means:
+  Result<Ref> page_at(const Ref& ref);
+  // Where to write a page. A page above it becomes a folder with its page. In a write unit.
+  Result<Ref> make_place_for_page(const Ref& ref);
   // In a unit. Where the item of this id is now; nullopt: there is none, or it is in no drive.
   Result<std::optional<Ref>> find_by_id(std::string_view id);
   // In a unit. The row of an item, if it has one and is in the agent file.

@@ -49,11 +49,29 @@ std::uint64_t bytes_of_name(std::string_view name) { return limits::kMemoryNodeB
 
 class MemoryFs::Held final : public Unit {
  public:
-  explicit Held(std::recursive_mutex& mutex) : lock_(mutex) {}
-  Status commit() override { return Ok{}; }
+  Held(MemoryFs& fs, UnitAccess access) : lock_(fs.mutex_), fs_(fs), access_(access) {
+    if (access_ == UnitAccess::kWrite && fs_.write_units_++ == 0) {
+      fs_.undo_.emplace(Undo{.steps = {}, .kept = {}, .used_bytes = fs_.used_bytes_});
+    }
+  }
+  ~Held() override {
+    if (access_ != UnitAccess::kWrite || --fs_.write_units_ > 0) return;
+    if (!is_committed_) fs_.roll_back();
+    fs_.undo_.reset();
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+  Status commit() override {
+    is_committed_ = true;
+    return Ok{};
+  }
 
  private:
   std::lock_guard<std::recursive_mutex> lock_;
+  MemoryFs& fs_;
+  UnitAccess access_;
+  bool is_committed_ = false;
 };
 
 class MemoryFs::Stream final : public DirStream {
@@ -93,7 +111,43 @@ MemoryFs::MemoryFs(Clock& clock, std::uint32_t chunk_bytes, std::uint64_t bytes_
   nodes_.emplace(kRootInode, Node{.attributes = root, .parent = kRootInode, .content = SparseBytes(chunk_bytes_)});
 }
 
-Result<std::unique_ptr<Unit>> MemoryFs::begin(UnitAccess) { return std::make_unique<Held>(mutex_); }
+Result<std::unique_ptr<Unit>> MemoryFs::begin(UnitAccess access) { return std::make_unique<Held>(*this, access); }
+
+template <class Step>
+void MemoryFs::note_undo(Step step) {
+  if (undo_) undo_->steps.emplace_back(std::move(step));
+}
+
+// Entries of directories and reference counts are not among the values: names are undone one by one, and references
+// belong to whoever holds them.
+void MemoryFs::keep(Node& node) {
+  Inode inode = node.attributes.inode;
+  if (!undo_ || !undo_->kept.insert(inode).second) return;
+  auto expires = expiries_.find(inode);
+  std::optional<std::int64_t> at_ms;
+  if (expires != expiries_.end()) at_ms = expires->second;
+  note_undo([this, inode, at_ms, attributes = node.attributes, parent = node.parent, target = node.target,
+             xattrs = node.xattrs, content = node.content] {
+    Node& changed = nodes_.at(inode);
+    changed.attributes = attributes;
+    changed.parent = parent;
+    changed.target = target;
+    changed.xattrs = xattrs;
+    changed.content = content;
+    if (at_ms) expiries_[inode] = *at_ms;
+    else expiries_.erase(inode);
+  });
+}
+
+void MemoryFs::roll_back() {
+  Undo undo = std::move(*undo_);
+  undo_.reset();
+  for (auto step = undo.steps.rbegin(); step != undo.steps.rend(); ++step) (*step)();
+  used_bytes_ = undo.used_bytes;
+  for (Inode inode : undo.kept) {  // one that had no name before, and was forgotten meanwhile
+    if (auto found = nodes_.find(inode); found != nodes_.end()) collect(found->second);
+  }
+}
 
 Result<MemoryFs::Node*> MemoryFs::get_node(Inode inode) {
   auto found = nodes_.find(inode);
@@ -148,16 +202,31 @@ void MemoryFs::add_entry(Node& dir, std::string_view name, Inode inode) {
   dir.entries.emplace(name, Entry{.inode = inode, .cookie = cookie});
   dir.by_cookie.emplace(cookie, name);
   used_bytes_ += bytes_of_name(name);
+  note_undo([&dir, name = std::string(name), cookie] {
+    dir.by_cookie.erase(cookie);
+    dir.entries.erase(name);
+  });
+}
+
+void MemoryFs::set_entry(Node& dir, std::string_view name, Inode inode) {
+  Entry& entry = dir.entries.find(name)->second;
+  note_undo([&dir, name = std::string(name), before = entry.inode] { dir.entries.find(name)->second.inode = before; });
+  entry.inode = inode;
 }
 
 void MemoryFs::remove_entry(Node& dir, std::string_view name) {
   auto found = dir.entries.find(name);
+  note_undo([&dir, name = std::string(name), entry = found->second] {
+    dir.by_cookie.emplace(entry.cookie, name);
+    dir.entries.emplace(name, entry);
+  });
   dir.by_cookie.erase(found->second.cookie);
   used_bytes_ -= bytes_of_name(name);
   dir.entries.erase(found);
 }
 
 void MemoryFs::drop_name(Node& node, Timestamp now) {
+  keep(node);
   node.attributes.nlink = node.is_directory() ? 0 : node.attributes.nlink - 1;
   node.attributes.ctime = now;
   collect(node);
@@ -165,10 +234,14 @@ void MemoryFs::drop_name(Node& node, Timestamp now) {
 
 void MemoryFs::collect(Node& node) {
   if (node.attributes.nlink != 0 || node.retained != 0) return;
+  keep(node);
   clear_expiry(node);
   used_bytes_ -= node.content.stored_bytes() + node.target.size();
   for (const auto& [name, value] : node.xattrs) used_bytes_ -= name.size() + value.size();
-  nodes_.erase(Inode(node.attributes.inode));
+  auto gone = nodes_.extract(node.attributes.inode);
+  if (!undo_) return;
+  auto kept = std::make_shared<decltype(gone)>(std::move(gone));
+  note_undo([this, kept] { nodes_.insert(std::move(*kept)); });
 }
 
 Status MemoryFs::check_room(std::uint64_t more) const {
@@ -178,12 +251,16 @@ Status MemoryFs::check_room(std::uint64_t more) const {
 
 template <class Change>
 void MemoryFs::change_content(Node& node, const Change& change) {
+  keep(node);
   std::uint64_t before = node.content.stored_bytes();
   change(node.content);
   used_bytes_ = used_bytes_ - before + node.content.stored_bytes();
 }
 
-void MemoryFs::touch_content(Node& node) { node.attributes.mtime = node.attributes.ctime = clock_.now(); }
+void MemoryFs::touch_content(Node& node) {
+  keep(node);
+  node.attributes.mtime = node.attributes.ctime = clock_.now();
+}
 
 Result<Attributes> MemoryFs::lookup(Inode parent, std::string_view name) {
   WARREN_TRY(check_name(name));
@@ -212,11 +289,13 @@ Result<MemoryFs::Node*> MemoryFs::add_node(Inode parent, std::string_view name, 
     made.owner.gid = dir->attributes.owner.gid;
     if (type == S_IFDIR) made.mode |= S_ISGID;
   }
+  keep(*dir);
   if (type == S_IFDIR) ++dir->attributes.nlink;
   dir->attributes.mtime = dir->attributes.ctime = now;
   add_entry(*dir, name, made.inode);
   auto added =
       nodes_.emplace(made.inode, Node{.attributes = made, .parent = parent, .content = SparseBytes(chunk_bytes_)});
+  note_undo([this, inode = made.inode] { nodes_.erase(inode); });
   return &added.first->second;
 }
 
@@ -273,6 +352,8 @@ Result<Attributes> MemoryFs::link(Inode node, Inode new_parent, std::string_view
   if (find_child(*dir, new_name) != nullptr) return name_exists(new_name);
   WARREN_TRY(check_room(bytes_of_name(new_name)));
   Timestamp now = clock_.now();
+  keep(*dir);
+  keep(*linked);
   add_entry(*dir, new_name, node);
   dir->attributes.mtime = dir->attributes.ctime = now;
   ++linked->attributes.nlink;
@@ -288,6 +369,7 @@ Status MemoryFs::unlink(Inode parent, std::string_view name) {
   Node* child = WARREN_TRY(get_child(*dir, name));
   if (child->is_directory()) return Error(Code::kIsDirectory, fmt::format("{} is a directory", quote(name)));
   Timestamp now = clock_.now();
+  keep(*dir);
   remove_entry(*dir, name);
   dir->attributes.mtime = dir->attributes.ctime = now;
   drop_name(*child, now);
@@ -303,6 +385,7 @@ Status MemoryFs::remove_dir(Inode parent, std::string_view name) {
   if (!child->is_directory()) return Error(Code::kNotDirectory, fmt::format("{} is not a directory", quote(name)));
   if (!child->entries.empty()) return Error(Code::kNotEmpty, fmt::format("{} is not empty", quote(name)));
   Timestamp now = clock_.now();
+  keep(*dir);
   remove_entry(*dir, name);
   --dir->attributes.nlink;
   dir->attributes.mtime = dir->attributes.ctime = now;
@@ -349,7 +432,8 @@ void MemoryFs::move_parent(Node& moved, Node& from, Node& to) {
 }
 
 void MemoryFs::exchange(const Side& from, const Side& to) {
-  std::swap(from.dir.entries.find(from.name)->second.inode, to.dir.entries.find(to.name)->second.inode);
+  set_entry(from.dir, from.name, to.node->attributes.inode);
+  set_entry(to.dir, to.name, from.node->attributes.inode);
   move_parent(*from.node, from.dir, to.dir);
   move_parent(*to.node, to.dir, from.dir);
 }
@@ -361,7 +445,7 @@ void MemoryFs::replace(const Side& from, const Side& to, Timestamp now) {
     add_entry(to.dir, to.name, from.node->attributes.inode);
     return;
   }
-  to.dir.entries.find(to.name)->second.inode = from.node->attributes.inode;
+  set_entry(to.dir, to.name, from.node->attributes.inode);
   if (to.node->is_directory()) --to.dir.attributes.nlink;
   drop_name(*to.node, now);
 }
@@ -383,6 +467,8 @@ Status MemoryFs::rename(Inode parent, std::string_view name, Inode new_parent, s
   WARREN_TRY(check_rename(from, to, mode));
 
   Timestamp now = clock_.now();
+  for (Node* one : {from.node, &from.dir, &to.dir}) keep(*one);
+  if (to.node != nullptr) keep(*to.node);
   from.node->attributes.ctime = now;
   from.dir.attributes.mtime = from.dir.attributes.ctime = now;
   to.dir.attributes.mtime = to.dir.attributes.ctime = now;
@@ -429,6 +515,7 @@ Result<Attributes> MemoryFs::set_attributes(Inode node, const AttributeChanges& 
   WARREN_TRY(check_time(changes.mtime));
 
   Timestamp now = clock_.now();
+  keep(*found);
   Attributes& attributes = found->attributes;
   bool changed = changes.mode || changes.uid || changes.gid || changes.size || changes.atime || changes.mtime;
   if (changes.mode) attributes.mode = (attributes.mode & S_IFMT) | (*changes.mode & kPermissionBits);
@@ -511,6 +598,7 @@ Status MemoryFs::allocate(Inode node, AllocateMode mode, std::uint64_t offset, s
   if (mode == AllocateMode::kKeepSize) return Ok{};
   bool may_grow = mode == AllocateMode::kAllocate || mode == AllocateMode::kZeroRange;
   bool grows = may_grow && offset + length > file->content.size();
+  keep(*file);
   if (grows) file->content.resize(offset + length);
   if (mode != AllocateMode::kAllocate) {
     change_content(*file, [&](SparseBytes& content) { content.zero(offset, length); });
@@ -591,6 +679,7 @@ Status MemoryFs::set_xattr(Inode node, std::string_view name, Bytes value, Xattr
   bool exists = found->xattrs.contains(name);
   if (mode == XattrMode::kCreate && exists) return name_exists(name);
   if (mode == XattrMode::kReplace && !exists) return Error(Code::kNoData, fmt::format("no attribute {}", quote(name)));
+  keep(*found);
   if (name == kExpiryXattr) {
     WARREN_TRY(set_expiry(*found, value));  // too small to be counted
   } else {
@@ -610,6 +699,7 @@ Status MemoryFs::remove_xattr(Inode node, std::string_view name) {
   Node* found = WARREN_TRY(get_node(node));
   auto at = found->xattrs.find(name);
   if (at == found->xattrs.end()) return Error(Code::kNoData, fmt::format("no attribute {}", quote(name)));
+  keep(*found);
   if (name == kExpiryXattr) {
     clear_expiry(*found);
   } else {
@@ -643,12 +733,14 @@ void MemoryFs::remove_expired() {
   for (auto next = expiries_.begin(); next != expiries_.end();) {
     auto [inode, at_ms] = *next++;
     if (at_ms > now_ms) continue;
+    keep(nodes_.at(inode));
     clear_expiry(nodes_.at(inode));
     for (auto& [number, dir] : nodes_) {
       std::vector<std::string> names;
       for (const auto& [name, entry] : dir.entries) {
         if (entry.inode == inode) names.push_back(name);
       }
+      if (!names.empty()) keep(dir);
       for (std::string& name : names) {
         remove_entry(dir, name);
         dir.attributes.mtime = dir.attributes.ctime = now;

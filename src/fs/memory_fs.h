@@ -5,9 +5,12 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -20,8 +23,8 @@
 
 namespace warren {
 
-// Thread-safe: one lock, which a Unit holds while it exists, so a Unit must end on the thread that began it. Units
-// cannot roll back. The clock outlives the filesystem.
+// Thread-safe: one lock, which a Unit holds while it exists, so a Unit must end on the thread that began it. The clock
+// outlives the filesystem.
 class MemoryFs final : public FileSystem {
  public:
   // At most `bytes_max` of content, attributes and names: kNoSpace. A name counts limits::kMemoryNodeBytes more.
@@ -104,6 +107,17 @@ class MemoryFs final : public FileSystem {
     Node* node;
   };
 
+  // What a write unit has changed so far, for when it ends without commit.
+  struct Undo {
+    std::vector<std::function<void()>> steps;  // the last one is undone first
+    std::set<Inode> kept;                      // nodes whose values are in a step
+    std::uint64_t used_bytes = 0;
+  };
+  template <class Step>
+  void note_undo(Step step);
+  void keep(Node& node);  // its values, before it is changed
+  void roll_back();
+
   Result<Node*> get_node(Inode inode);
   Result<Node*> get_directory(Inode inode);
   Result<Node*> get_linked_directory(Inode inode);  // kNotFound once it was removed
@@ -114,6 +128,7 @@ class MemoryFs final : public FileSystem {
   Attributes report(const Node& node) const;
   Result<Node*> add_node(Inode parent, std::string_view name, std::uint32_t type, const NewNode& node);
   void add_entry(Node& dir, std::string_view name, Inode inode);
+  void set_entry(Node& dir, std::string_view name, Inode inode);  // of a name that is there
   void remove_entry(Node& dir, std::string_view name);
   void drop_name(Node& node, Timestamp now);  // the node has lost one name
   void collect(Node& node);
@@ -141,6 +156,8 @@ class MemoryFs final : public FileSystem {
   std::uint64_t next_inode_ = 2;
   std::uint64_t next_cookie_ = 3;
   std::map<Inode, std::int64_t> expiries_;  // milliseconds since 1970
+  int write_units_ = 0;
+  std::optional<Undo> undo_;  // of the outermost write unit
 
   ChangeListener* listener_ = nullptr;
   std::vector<std::pair<Inode, std::string>> expired_;  // entries that the listener does not know to be gone

@@ -30,7 +30,7 @@ TEST(MemoryFs, ALimitCountsContentNamesAndAttributesAndIsFreedAgain) {
     Inode a = lstat(fs, "/a").value().inode;
     EXPECT_EQ(code_of(fs.set_xattr(a, "user.x", as_bytes(big), XattrMode::kAny)), Code::kNoSpace);
     ASSERT_TRUE(remove(fs, "/a").ok());
-    ASSERT_TRUE(remove(fs, "/b").ok());
+    EXPECT_FALSE(exists(fs, "/b").value());
   }
   int made = 0;
   while (made < 1000 && write_file(fs, "/" + std::to_string(made), {}).ok()) ++made;
@@ -49,6 +49,63 @@ TEST(MemoryFs, WhatIsRemovedWhileItIsOpenCountsUntilItIsReleased) {
   EXPECT_EQ(code_of(write_file(fs, "/b", as_bytes(big))), Code::kNoSpace);
   fs.release(open.inode);
   EXPECT_TRUE(write_file(fs, "/b", as_bytes(big)).ok());
+}
+
+TEST(MemoryFs, AUnitThatEndsWithoutCommitHasChangedNothing) {
+  testing::FakeClock clock;
+  MemoryFs fs(clock, 4096, 256 * 1024);
+  ASSERT_TRUE(write_file(fs, "/dir/file", as_bytes("precious")).ok());
+  ASSERT_TRUE(make_symlink(fs, "dir/file", "/link").ok());
+  ASSERT_TRUE(write_file(fs, "/other", as_bytes("other"), {.expires_at_ms = 4'000'000'000'000}).ok());
+  FileSystemStats before = fs.stats(kRootInode).value();
+  Attributes file = stat(fs, "/dir/file").value();
+  {
+    auto unit = fs.begin(UnitAccess::kWrite).take_value();
+    std::string big(20'000, 'x');
+    EXPECT_TRUE(write_file(fs, "/dir/file", as_bytes(big)).ok());
+    EXPECT_TRUE(write_file(fs, "/new/deep/file", as_bytes(big)).ok());
+    EXPECT_TRUE(rename(fs, "/other", "/dir/file").ok());
+    EXPECT_TRUE(rename(fs, "/dir", "/link", RenameMode::kExchange).ok());
+    EXPECT_TRUE(unlink(fs, "/dir").ok());
+    EXPECT_TRUE(set_xattr(fs, "/link", "user.a", as_bytes("b")).ok());
+    EXPECT_TRUE(remove(fs, "/link", {.recursive = Recursive::kYes}).ok());
+    EXPECT_TRUE(make_dir(fs, "/dir").ok());
+    EXPECT_TRUE(write_file(fs, "/dir/file", {}).ok());
+  }
+  EXPECT_EQ(read_file(fs, "/dir/file").value(), "precious");
+  EXPECT_EQ(stat(fs, "/dir/file").value(), file);
+  EXPECT_EQ(read_link(fs, "/link").value(), "dir/file");
+  EXPECT_EQ(read_file(fs, "/other").value(), "other");
+  EXPECT_EQ(get_xattr(fs, "/other", kExpiryXattr).value(), "4000000000000");
+  EXPECT_EQ(read_dir(fs, "/").value(), (std::vector<std::string>{"dir", "link", "other"}));
+  EXPECT_EQ(fs.stats(kRootInode).value().used_bytes, before.used_bytes);
+  EXPECT_EQ(fs.stats(kRootInode).value().used_inodes, before.used_inodes);
+  ASSERT_TRUE(write_file(fs, "/dir/file", as_bytes("changed")).ok());
+  EXPECT_EQ(read_file(fs, "/dir/file").value(), "changed");
+}
+
+TEST(MemoryFs, AWriteThatFailsLeavesTheFileAsItWas) {
+  testing::FakeClock clock;
+  MemoryFs fs(clock, 4096, 64 * 1024);
+  ASSERT_TRUE(write_file(fs, "/a", as_bytes("precious")).ok());
+  std::string big(100'000, 'x');
+  EXPECT_EQ(code_of(write_file(fs, "/a", as_bytes(big))), Code::kNoSpace);
+  EXPECT_EQ(read_file(fs, "/a").value(), "precious");
+  EXPECT_EQ(code_of(write_file(fs, "/new/b", as_bytes(big))), Code::kNoSpace);
+  EXPECT_FALSE(exists(fs, "/new").value());
+}
+
+TEST(MemoryFs, OnlyTheOutermostUnitDecides) {
+  testing::FakeClock clock;
+  MemoryFs fs(clock);
+  {
+    auto reading = fs.begin(UnitAccess::kRead).take_value();
+    auto writing = fs.begin(UnitAccess::kWrite).take_value();
+    { auto inner = fs.begin(UnitAccess::kWrite).take_value(); }
+    ASSERT_TRUE(write_file(fs, "/a", as_bytes("x")).ok());
+    ASSERT_TRUE(writing->commit().ok());
+  }
+  EXPECT_TRUE(exists(fs, "/a").value());
 }
 
 class NamesGone final : public ChangeListener {

@@ -24,6 +24,8 @@ Error refuse_crossing() { return Error(Code::kCrossDevice, "the two are in diffe
 
 }  // namespace
 
+bool are_in_different_mounts(Inode a, Inode b) { return slot_of(a) != slot_of(b); }
+
 // Notices.
 
 // Translates the notices of one mount.

@@ -33,6 +33,9 @@ struct Mount {
   int slot = 0;      // 1 to MountFs::kSlotMax; its own
 };
 
+// Whether two numbers of a MountFs are of nodes in different mounts.
+bool are_in_different_mounts(Inode a, Inode b);
+
 // As thread-safe as what is mounted. A unit ends on the thread that began it.
 class MountFs final : public FileSystem {
  public:

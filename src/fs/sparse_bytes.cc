@@ -4,6 +4,11 @@
 
 namespace warren {
 
+SparseBytes::Chunk& SparseBytes::own(std::shared_ptr<Chunk>& chunk) {
+  if (chunk.use_count() > 1) chunk = std::make_shared<Chunk>(*chunk);
+  return *chunk;
+}
+
 std::uint64_t SparseBytes::missing_bytes(std::uint64_t offset, std::uint64_t length) const {
   if (length == 0) return 0;
   std::uint64_t first = offset / chunk_bytes_;
@@ -23,7 +28,7 @@ std::size_t SparseBytes::read(std::uint64_t offset, MutableBytes out) const {
     if (chunk_start >= end) break;
     std::uint64_t from = std::max(offset, chunk_start);
     std::uint64_t to = std::min(end, chunk_start + chunk_bytes_);
-    std::copy_n(chunk->second.begin() + static_cast<std::ptrdiff_t>(from - chunk_start), to - from,
+    std::copy_n(chunk->second->begin() + static_cast<std::ptrdiff_t>(from - chunk_start), to - from,
                 out.begin() + static_cast<std::ptrdiff_t>(from - offset));
   }
   return length;
@@ -35,8 +40,9 @@ void SparseBytes::write(std::uint64_t offset, Bytes data) {
     std::uint64_t at = offset + done;
     std::uint64_t within = at % chunk_bytes_;
     std::uint64_t length = std::min<std::uint64_t>(data.size() - done, chunk_bytes_ - within);
-    std::vector<std::byte>& chunk = chunks_[at / chunk_bytes_];
-    chunk.resize(chunk_bytes_);
+    std::shared_ptr<Chunk>& kept = chunks_[at / chunk_bytes_];
+    if (!kept) kept = std::make_shared<Chunk>(chunk_bytes_);
+    Chunk& chunk = own(kept);
     std::copy_n(data.begin() + static_cast<std::ptrdiff_t>(done), length,
                 chunk.begin() + static_cast<std::ptrdiff_t>(within));
     done += length;
@@ -57,7 +63,7 @@ void SparseBytes::zero(std::uint64_t offset, std::uint64_t length) {
       chunk = chunks_.erase(chunk);
       continue;
     }
-    std::fill_n(chunk->second.begin() + static_cast<std::ptrdiff_t>(from - chunk_start), to - from, std::byte{0});
+    std::fill_n(own(chunk->second).begin() + static_cast<std::ptrdiff_t>(from - chunk_start), to - from, std::byte{0});
     ++chunk;
   }
 }

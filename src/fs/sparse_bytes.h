@@ -1,11 +1,12 @@
 // The content of a file in memory: written chunks, and holes between them.
 //
 // A chunk is a hole until something is written to it, and again once all of it that lies within the file was zeroed or
-// cut off. Holes read as zeros.
+// cut off. Holes read as zeros. A copy shares its chunks until one of the two changes them.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -36,7 +37,11 @@ class SparseBytes {
  private:
   std::uint64_t chunk_bytes_;
   std::uint64_t size_ = 0;
-  std::map<std::uint64_t, std::vector<std::byte>> chunks_;  // full chunks; bytes past the size are zero
+  using Chunk = std::vector<std::byte>;
+  static Chunk& own(std::shared_ptr<Chunk>& chunk);  // one that no copy shares
+
+  // Full chunks; bytes past the size are zero. Shared with copies of this content.
+  std::map<std::uint64_t, std::shared_ptr<Chunk>> chunks_;
 };
 
 }  // namespace warren

@@ -7,6 +7,7 @@
 #include "base/path.h"
 #include "fs/path_ops.h"
 #include "mcp/request.h"
+#include "tools/file_tools.h"
 
 namespace warren::mcp {
 namespace {
@@ -59,7 +60,9 @@ Values complete_checkpoint(const Request& request, const std::string& typed) {
 
 Values complete_key(const Request& request, const std::string& typed) {
   if (!request.service.serves_keys()) return std::vector<std::string>();
-  return request.service.agent().kv().keys({.prefix = typed, .after = {}, .limit = kValuesMax + 1});
+  std::vector<std::string> keys =
+      WARREN_TRY(request.service.agent().kv().keys({.prefix = typed, .after = {}, .limit = kValuesMax + 1}));
+  return readable_keys(request.service.view(), std::move(keys));
 }
 
 Values values_for(const Request& request, const Json& ref, const std::string& argument, const std::string& typed) {

@@ -72,10 +72,16 @@ bool is_same_secret(std::string_view a, std::string_view b) {
   return difference == 0;
 }
 
-void refuse(WebReply& reply, int status, int code, std::string message, net::WebHeaders headers = {}) {
+net::WebRefusal refusal_of(int status, int code, std::string message, net::WebHeaders headers = {}) {
   headers.emplace_back("Content-Type", "application/json");
-  reply.answer(status, std::move(headers),
-               dump_json(error_message(nullptr, {.code = code, .message = std::move(message)})));
+  return {.status = status,
+          .headers = std::move(headers),
+          .body = dump_json(error_message(nullptr, {.code = code, .message = std::move(message)}))};
+}
+
+void refuse(WebReply& reply, int status, int code, std::string message, net::WebHeaders headers = {}) {
+  net::WebRefusal refusal = refusal_of(status, code, std::move(message), std::move(headers));
+  reply.answer(refusal.status, std::move(refusal.headers), std::move(refusal.body));
 }
 
 // =?base64?…?= stands for the bytes that a header cannot have.
@@ -112,6 +118,12 @@ struct LoneRequest {
   std::unique_ptr<Session> session;
 };
 
+// One that is in no list any more.
+void end_session(HttpSession& session) {
+  session.session->cancel_all();
+  session.notices->end();
+}
+
 class HttpDoorImpl final : public HttpDoor {
  public:
   HttpDoorImpl(Service& service, HttpDoorOptions options)
@@ -122,10 +134,12 @@ class HttpDoorImpl final : public HttpDoor {
   ~HttpDoorImpl() override { stop(); }
 
   Status open() {
-    server_ = WARREN_TRY(net::WebServer::start(options_.address, {}, [this](WebRequest request, Reply reply) {
+    auto take = [this](WebRequest request, const Reply& reply) {
       auto shared = std::make_shared<WebRequest>(std::move(request));
       if (!worker_.submit([this, shared, reply] { handle(*shared, reply); }).ok()) reply->answer(503, {}, "");
-    }));
+    };
+    server_ = WARREN_TRY(net::WebServer::start(options_.address, {}, take,
+                                               [this](const WebRequest& request) { return find_refusal(request); }));
     return keeper_.submit([this] { keep_streams_alive(); });
   }
 
@@ -134,7 +148,7 @@ class HttpDoorImpl final : public HttpDoor {
 
  private:
   void handle(const WebRequest& request, const Reply& reply);
-  bool check_caller(const WebRequest& request, WebReply& reply) const;
+  std::optional<net::WebRefusal> find_refusal(const WebRequest& request) const;  // by its headers alone
   void handle_post(const WebRequest& request, const Reply& reply);
   void serve_lone(const WebRequest& request, const Json& message, const Reply& reply);
   void begin_session(const Json& message, const Reply& reply);
@@ -142,7 +156,8 @@ class HttpDoorImpl final : public HttpDoor {
   void handle_get(const WebRequest& request, const Reply& reply);
   void handle_delete(const WebRequest& request, const Reply& reply);
   std::shared_ptr<HttpSession> find_session(const WebRequest& request, WebReply& reply);
-  void drop_old_sessions();  // under mutex_
+  void drop_old_sessions();                        // under mutex_
+  std::shared_ptr<HttpSession> take_least_used();  // under mutex_; null: all are in use
   void keep_streams_alive();
 
   Service& service_;
@@ -158,32 +173,29 @@ class HttpDoorImpl final : public HttpDoor {
 };
 
 // Names that lead here may belong to anybody (DNS rebinding), and pages in a browser may call us: both show in headers.
-bool HttpDoorImpl::check_caller(const WebRequest& request, WebReply& reply) const {
+std::optional<net::WebRefusal> HttpDoorImpl::find_refusal(const WebRequest& request) const {
   bool is_local = options_.address.is_loopback();
   std::string_view host = host_part(request.header("host"));
   if (host.empty() || (is_local && !is_loopback_name(host))) {
-    refuse(reply, 403, kInvalidRequest, "this server answers only to the names of this machine");
-    return false;
+    return refusal_of(403, kInvalidRequest, "this server answers only to the names of this machine");
   }
   if (request.headers.contains("origin")) {
     std::string_view origin = host_of_origin(request.header("origin"));
     bool is_good = !origin.empty() && (is_local ? is_loopback_name(origin) : to_lower(origin) == to_lower(host));
-    if (!is_good) {
-      refuse(reply, 403, kInvalidRequest, "requests of this Origin are not served");
-      return false;
-    }
+    if (!is_good) return refusal_of(403, kInvalidRequest, "requests of this Origin are not served");
   }
-  if (options_.token.empty()) return true;
+  if (options_.token.empty()) return std::nullopt;
   constexpr std::string_view kBearer = "bearer ";
   std::string_view given = request.header("authorization");
   bool is_bearer = given.size() > kBearer.size() && to_lower(given.substr(0, kBearer.size())) == kBearer;
-  if (is_bearer && is_same_secret(trimmed(given.substr(kBearer.size())), options_.token)) return true;
-  refuse(reply, 401, kInvalidRequest, "a bearer token is needed", {{"WWW-Authenticate", "Bearer"}});
-  return false;
+  if (is_bearer && is_same_secret(trimmed(given.substr(kBearer.size())), options_.token)) return std::nullopt;
+  return refusal_of(401, kInvalidRequest, "a bearer token is needed", {{"WWW-Authenticate", "Bearer"}});
 }
 
 void HttpDoorImpl::handle(const WebRequest& request, const Reply& reply) {
-  if (!check_caller(request, *reply)) return;
+  if (reply->is_crowded()) {
+    return refuse(*reply, 503, kInternalError, "too many answers were not read yet", {{"Retry-After", "1"}});
+  }
   if (request.path != kEndpoint) return refuse(*reply, 404, kInvalidRequest, "there is nothing here; use /mcp");
   if (request.method == "POST") return handle_post(request, reply);
   if (request.method == "GET") return handle_get(request, reply);
@@ -254,14 +266,17 @@ void HttpDoorImpl::begin_session(const Json& message, const Reply& reply) {
   made->session =
       std::make_unique<Session>(service_, subscriptions_, Session::Options{.run = {}, .notices = made->notices});
   made->used = Steady::now();
+  std::shared_ptr<HttpSession> ended;
   {
     std::lock_guard lock(mutex_);
     drop_old_sessions();
+    if (sessions_.size() >= options_.sessions_max) ended = take_least_used();
     if (is_stopped_ || sessions_.size() >= options_.sessions_max) {
       return refuse(*reply, 503, kInternalError, "there are too many sessions");
     }
     sessions_.emplace(made->id, made);
   }
+  if (ended) end_session(*ended);
   auto outlet = std::make_shared<StreamOutlet>(reply, made->log, net::WebHeaders{{"Mcp-Session-Id", made->id}});
   made->session->receive_value(message, outlet);
   if (made->session->revision()) return;
@@ -302,6 +317,19 @@ void HttpDoorImpl::drop_old_sessions() {
   std::erase_if(sessions_, [&](const auto& one) { return one.second->used < oldest && one.second.use_count() == 1; });
 }
 
+// Clients that begin one session after the other, and end none, keep nobody out.
+std::shared_ptr<HttpSession> HttpDoorImpl::take_least_used() {
+  auto least = sessions_.end();
+  for (auto one = sessions_.begin(); one != sessions_.end(); ++one) {
+    if (one->second.use_count() > 1) continue;  // a request is in it
+    if (least == sessions_.end() || one->second->used < least->second->used) least = one;
+  }
+  if (least == sessions_.end()) return nullptr;
+  std::shared_ptr<HttpSession> taken = std::move(least->second);
+  sessions_.erase(least);
+  return taken;
+}
+
 void HttpDoorImpl::handle_get(const WebRequest& request, const Reply& reply) {
   if (request.header("accept").find("text/event-stream") == std::string_view::npos) {
     return refuse(*reply, 406, kInvalidRequest, "the Accept header must list text/event-stream");
@@ -333,8 +361,7 @@ void HttpDoorImpl::handle_delete(const WebRequest& request, const Reply& reply) 
     std::lock_guard lock(mutex_);
     sessions_.erase(session->id);
   }
-  session->session->cancel_all();
-  session->notices->end();
+  end_session(*session);
   reply->answer(204, {}, "");
 }
 

@@ -8,6 +8,8 @@
 #include "base/ascii.h"
 #include "base/json.h"
 #include "base/path.h"
+#include "base/utf8.h"
+#include "toml/toml.h"
 
 namespace warren::mcp {
 namespace {
@@ -61,6 +63,25 @@ std::string toml_block(const ClientConfig& client, const ServerEntry& entry) {
                      toml_text(entry.command), arguments, toml_end(entry.name));
 }
 
+constexpr std::size_t kServerNameBytes = 255;
+
+Result<Json> parse_toml_config(const ClientConfig& client, std::string_view text) {
+  Result<Json> value = parse_toml(text);
+  if (value.ok()) return value;
+  return Error(Code::kInvalid,
+               fmt::format("the configuration of {} is not valid TOML: {}", client.title, value.error().message()),
+               "repair it, or add the entry by hand: without --write it is printed");
+}
+
+// The text of a changed configuration, if all that it says is `expected`.
+Result<std::string> checked_toml(const ClientConfig& client, std::string text, const Json& expected) {
+  Result<Json> value = parse_toml(text);
+  if (value.ok() && *value == expected) return text;
+  return Error(Code::kInvalid,
+               fmt::format("the configuration of {} cannot be changed without changing more of it", client.title),
+               "change it by hand: without --write the entry is printed");
+}
+
 // Where our block is; nullopt: nowhere.
 struct Block {
   std::size_t begin = 0;
@@ -77,18 +98,41 @@ std::optional<Block> find_block(std::string_view text, std::string_view name) {
 
 Result<std::string> with_toml(const ClientConfig& client, std::string_view text, const ServerEntry& entry) {
   std::string made(text);
-  if (std::optional<Block> block = find_block(made, entry.name)) {
-    return made.replace(block->begin, block->end - block->begin, toml_block(client, entry));
+  Json expected = WARREN_TRY(parse_toml_config(client, text));
+  std::string servers(client.servers);
+  if (expected.contains(servers) && !expected[servers].is_object()) {
+    return Error(Code::kInvalid, fmt::format("{} in the configuration is not a table", quote(servers)));
   }
-  bool has_other = made.find(toml_table(client, entry.name)) != made.npos ||
-                   made.find(fmt::format("[{}.{}]", client.servers, entry.name)) != made.npos;
-  if (has_other) {
+  std::optional<Block> block = find_block(made, entry.name);
+  if (!block && expected.contains(servers) && expected[servers].contains(entry.name)) {
     return Error(Code::kExists, fmt::format("the configuration has a server {} already", quote(entry.name)),
                  "remove it, or choose another name with --name");
   }
+  expected[servers][entry.name] = {{"command", entry.command}, {"args", entry.arguments}};
+  if (block) {
+    made.replace(block->begin, block->end - block->begin, toml_block(client, entry));
+    return checked_toml(client, std::move(made), expected);
+  }
   if (!made.empty() && !made.ends_with('\n')) made += '\n';
   if (!made.empty()) made += '\n';
-  return made + toml_block(client, entry);
+  return checked_toml(client, made + toml_block(client, entry), expected);
+}
+
+Result<std::string> without_toml(const ClientConfig& client, std::string_view text, const Block& block,
+                                 const std::string& name) {
+  Json expected = WARREN_TRY(parse_toml_config(client, text));
+  std::string servers(client.servers);
+  if (expected.contains(servers) && expected[servers].is_object()) {
+    expected[servers].erase(name);
+    if (expected[servers].empty()) expected.erase(servers);
+  }
+  std::string left(text.substr(0, block.begin));
+  if (left.ends_with("\n\n")) left.pop_back();  // the empty line that was put before it
+  left += text.substr(block.end);
+  Result<Json> value = parse_toml(left);
+  bool has_empty = value.ok() && value->contains(servers) && (*value)[servers].empty();
+  if (has_empty) expected[servers] = Json::object();  // a header of its own stays
+  return checked_toml(client, std::move(left), expected);
 }
 
 }  // namespace
@@ -100,6 +144,15 @@ const ClientConfig* find_client_config(std::string_view name) {
   return found == kClients.end() ? nullptr : &*found;
 }
 
+Status check_server_name(std::string_view name) {
+  bool is_plain =
+      std::none_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+  if (!name.empty() && name.size() <= kServerNameBytes && is_plain && is_utf8(name)) return Ok{};
+  return Error(
+      Code::kInvalid, fmt::format("{} cannot be the name of a server in a configuration", quote(name)),
+      fmt::format("choose another with --name: 1 to {} bytes of UTF-8 without control characters", kServerNameBytes));
+}
+
 std::string entry_text(const ClientConfig& client, const ServerEntry& entry) {
   if (client.format == ConfigFormat::kToml) return toml_block(client, entry);
   Json whole = Json::object();
@@ -108,6 +161,7 @@ std::string entry_text(const ClientConfig& client, const ServerEntry& entry) {
 }
 
 Result<std::string> with_entry(const ClientConfig& client, std::string_view text, const ServerEntry& entry) {
+  WARREN_TRY(check_server_name(entry.name));
   if (client.format == ConfigFormat::kToml) return with_toml(client, text, entry);
   Json config = WARREN_TRY(parse_config(client, text));
   config[std::string(client.servers)][entry.name] = entry_json(client, entry);
@@ -119,9 +173,7 @@ Result<std::string> without_entry(const ClientConfig& client, std::string_view t
   if (client.format == ConfigFormat::kToml) {
     std::optional<Block> block = find_block(text, name);
     if (!block) return missing;
-    std::string left(text.substr(0, block->begin));
-    if (left.ends_with("\n\n")) left.pop_back();  // the empty line that was put before it
-    return left + std::string(text.substr(block->end));
+    return without_toml(client, text, *block, std::string(name));
   }
   Json config = WARREN_TRY(parse_config(client, text));
   auto servers = config.find(std::string(client.servers));

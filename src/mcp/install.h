@@ -31,11 +31,16 @@ struct ServerEntry {
   std::vector<std::string> arguments;
 };
 
+// kInvalid if the name cannot stand in a configuration: it is empty, too long, not UTF-8, or has control characters.
+Status check_server_name(std::string_view name);
+
 // The entry alone, as a file that has nothing else would be.
 std::string entry_text(const ClientConfig& client, const ServerEntry& entry);
 
 // The text of the configuration with the entry, or without it; everything else stays. An entry of the same name is
-// replaced. kInvalid if the text is not understood; kExists if a TOML file has such a table that we did not write.
+// replaced. kInvalid if the text is not understood; kExists if a TOML file has such a
+// server that we did not write. What is made of TOML is read again before it is returned: it has this entry, and all
+// other values are as before.
 Result<std::string> with_entry(const ClientConfig& client, std::string_view text, const ServerEntry& entry);
 // "" if nothing is left. kNotFound if there is no such entry.
 Result<std::string> without_entry(const ClientConfig& client, std::string_view text, std::string_view name);

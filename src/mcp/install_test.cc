@@ -43,6 +43,31 @@ TEST(McpInstall, EverythingElseStaysInToml) {
   EXPECT_FALSE(with_entry(codex, "[mcp_servers.warren-bob]\n", kEntry).ok());
 }
 
+TEST(McpInstall, ANameCannotWriteLinesOfItsOwn) {
+  const ClientConfig& codex = *find_client_config("codex");
+  for (std::string_view name : {"a\n[mcp_servers.evil]", "a\rb", "a\x7f", "", "\xff", "a\tb"}) {
+    ServerEntry entry = kEntry;
+    entry.name = name;
+    EXPECT_FALSE(check_server_name(name).ok()) << name;
+    EXPECT_FALSE(with_entry(codex, "", entry).ok()) << name;
+  }
+  EXPECT_TRUE(check_server_name("warren-bob's notes \u00e9").ok());
+}
+
+TEST(McpInstall, TomlIsReadBeforeAndAfterItIsChanged) {
+  const ClientConfig& codex = *find_client_config("codex");
+  for (std::string_view text :
+       {"mcp_servers = { \"other\" = { command = \"x\" } }\n", "[mcp_servers]\nwarren-bob = { command = \"y\" }\n",
+        "[mcp_servers.warren-bob]\n", "broken = [", "mcp_servers = 3\n",
+        "a = \"\"\"\n# Written by warren: warren-bob\n# End of warren: warren-bob\n\"\"\"\n"}) {
+    EXPECT_FALSE(with_entry(codex, text, kEntry).ok()) << text;
+  }
+  std::string dotted = "[mcp_servers]\nother.command = \"x\"\n";
+  std::string made = with_entry(codex, dotted, kEntry).value();
+  EXPECT_TRUE(made.starts_with(dotted));
+  EXPECT_EQ(without_entry(codex, made, kEntry.name).value(), dotted);
+}
+
 TEST(McpInstall, WhatIsNotUnderstoodIsNotChanged) {
   const ClientConfig& claude = *find_client_config("claude");
   for (std::string_view text : {"{ // comment\n}", "[]", "{\"mcpServers\": 3}", "{\"a\":"}) {

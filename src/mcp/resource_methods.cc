@@ -58,9 +58,16 @@ Answer read_key(const Request& request, const std::string& uri) {
   bool is_ours = slash != rest.npos && rest.substr(0, slash) == request.service.names().agent_id() &&
                  request.service.serves_keys();
   if (!is_ours) return missing_resource(request, uri, missing);
-  Result<std::optional<std::string>> value = request.service.agent().kv().find(rest.substr(slash + 1));
+  std::string_view key = rest.substr(slash + 1);
+  Status allowed = check_key(request.service.view(), Rights::kRead, key);
+  if (!allowed.ok()) return rpc_error(allowed.error());
+  Result<std::optional<std::string>> value = request.service.agent().kv().find(key);
   if (!value.ok()) return rpc_error(value.error());
   if (!*value) return missing_resource(request, uri, missing);
+  if ((*value)->size() > kResourceBytesMax) {
+    return rpc_error(Error(Code::kTooLarge, fmt::format("the value has {} bytes, more than the limit of {}",
+                                                        (*value)->size(), kResourceBytesMax)));
+  }
   return contents_of(uri, "value.json", **value);
 }
 

@@ -64,15 +64,20 @@ bool is_selected(const Tool& tool, const std::vector<std::string_view>& words) {
 
 }  // namespace
 
-Result<std::vector<const Tool*>> select_tools(std::string_view list, const ToolChoice& choice) {
+// A list that a script left empty must not become all tools.
+Result<std::vector<const Tool*>> select_tools(const std::optional<std::string>& list, const ToolChoice& choice) {
   std::vector<std::string_view> words;
-  while (!list.empty()) {
-    std::size_t comma = list.find(',');
-    std::string_view word = trimmed(list.substr(0, comma));
-    list.remove_prefix(comma == list.npos ? list.size() : comma + 1);
-    if (word.empty()) continue;
+  for (std::string_view rest = list ? std::string_view(*list) : std::string_view(); list;) {
+    std::size_t comma = rest.find(',');
+    std::string_view word = trimmed(rest.substr(0, comma));
+    if (word.empty()) {
+      return Error(Code::kInvalid, fmt::format("{} has an empty word", quote(*list)),
+                   "give names of tools or groups, with commas, or leave the option out for all of them");
+    }
     WARREN_TRY(check_word(word, choice));
     words.push_back(word);
+    if (comma == rest.npos) break;
+    rest.remove_prefix(comma + 1);
   }
   std::vector<const Tool*> chosen;
   for (const Tool* tool : all_tools()) {

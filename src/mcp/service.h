@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,9 +42,9 @@ struct ToolChoice {
   const ToolReach* reach = nullptr;  // null: every need counts as met
 };
 
-// The tools that --tools selects: names and groups, with commas; "all". Without one, all that can be offered. kInvalid
-// for a word that is neither, and for the name of a tool that cannot be offered.
-Result<std::vector<const Tool*>> select_tools(std::string_view list, const ToolChoice& choice);
+// The tools that --tools selects: names and groups, with commas; "all". nullopt: all that can be offered. kInvalid for
+// an empty list, for a word that is neither, and for the name of a tool that cannot be offered.
+Result<std::vector<const Tool*>> select_tools(const std::optional<std::string>& list, const ToolChoice& choice);
 
 // Thread-safe. What it refers to outlives it.
 class Service {

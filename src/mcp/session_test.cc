@@ -54,7 +54,7 @@ class McpSession : public ::testing::Test {
   }
 
   void open(ServiceOptions options) {
-    if (options.tools.empty()) options.tools = select_tools("", {.reach = &options.reach}).value();
+    if (options.tools.empty()) options.tools = select_tools(std::nullopt, {.reach = &options.reach}).value();
     options.version = "0";
     session_.reset();
     subscriptions_.reset();
@@ -367,6 +367,7 @@ TEST_F(McpSession, OnlyTheToolsThatAreOfferedCanBeCalled) {
   EXPECT_EQ(code_of(ask("tools/call", {{"name", "no_such"}})), kInvalidParams);
   EXPECT_EQ(code_of(ask("tools/call", {{"name", "kv_get"}, {"arguments", 3}})), kInvalidParams);
   EXPECT_FALSE(select_tools("files,nonsense", {}).ok());
+  for (const char* list : {"", " ", "files,,keys", "files,"}) EXPECT_FALSE(select_tools(list, {}).ok()) << list;
   for (const Tool* tool : select_tools("all", {.is_read_only = true}).value())
     EXPECT_TRUE(tool->hints.is_read_only) << tool->name;
 }

@@ -17,7 +17,8 @@ TEST(McpStdio, AClientThatHasClosedItsSideAndDoesNotReadIsGone) {
   auto agent = Agent::open({.id_or_path = ":memory:"}, clock).value();
   auto names = AgentNamespace::open(*agent, {}, clock).value();
   auto view = (*names)->view({.agent = names->agent_id(), .space = Space::kUser, .door = "mcp", .session = {}});
-  Service service(*agent, *names, *view, clock, {.tools = select_tools("", {}).value(), .version = "0", .session = {}});
+  Service service(*agent, *names, *view, clock,
+                  {.tools = select_tools(std::nullopt, {}).value(), .version = "0", .session = {}});
   int input[2];
   int output[2];
   ASSERT_EQ(::pipe2(input, O_CLOEXEC), 0);

@@ -36,6 +36,9 @@ Subscriptions::~Subscriptions() { worker_.stop(); }
 Subscriptions::Look Subscriptions::look_at(const std::string& path) const {
   if (!service_.refresh_view().ok()) return {};
   Result<Attributes> found = lstat(service_.view(), path);
+  if (!found.ok()) return {};
+  Result<bool> may_look = service_.view().may(found->is_directory() ? Rights::kList : Rights::kRead, path);
+  if (!may_look.ok() || !*may_look) return {};
   return found.ok() ? Look(*found) : Look();
 }
 

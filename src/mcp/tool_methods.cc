@@ -127,6 +127,8 @@ Answer call_tool_method(Request& request) {
   }
   const Tool* tool = service.find_tool(*name);
   if (tool == nullptr) return invalid_params(fmt::format("Unknown tool: {}", *name));
+  // One that was cancelled while it waited is not made: nobody gets its answer, and the end would wait for it.
+  if (*request.is_cancelled) return rpc_error(Error(Code::kUnavailable, "the call was cancelled"));
   static const Json kNoArguments = Json::object();
   const Json* arguments = &kNoArguments;
   if (auto given = request.params.find("arguments"); given != request.params.end()) {

@@ -1,6 +1,7 @@
 #include "net/web_server.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -8,6 +9,7 @@
 #include <cstring>
 #include <mutex>
 #include <unordered_set>
+#include <utility>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -33,6 +35,7 @@ class Exchange;
 struct WebBooks {
   WebOptions options;
   std::atomic<std::size_t> body_bytes = 0;
+  std::atomic<std::size_t> unsent_bytes = 0;  // of answers and streams
   std::mutex mutex;
   std::condition_variable ended;
   std::unordered_set<Exchange*> open;  // whose connection is; under mutex
@@ -50,6 +53,7 @@ class Exchange final : public WebReply {
   bool write(std::string_view text) override;
   void end_stream() override;
   void when_gone(std::function<void()> call) override;
+  bool is_crowded() const override { return books_->unsent_bytes >= books_->options.all_unsent_bytes_max; }
 
   // For the library's thread.
   std::weak_ptr<Exchange> self;
@@ -65,7 +69,8 @@ class Exchange final : public WebReply {
   void give_up();  // the server stops: an answer of ours, or the end of the stream
 
  private:
-  void wake();  // under mutex_
+  void wake();          // under mutex_
+  void count_unsent();  // under mutex_, after body_ or sent_ has changed
   void close_books();
 
   std::shared_ptr<WebBooks> books_;  // shared with the server
@@ -80,13 +85,14 @@ class Exchange final : public WebReply {
   WebHeaders headers_;
   std::string body_;  // the answer, or what of the stream is not sent yet
   std::size_t sent_ = 0;
+  std::size_t unsent_ = 0;  // what of body_ is in the server's sum
   std::function<void()> gone_;
 };
 
 class WebServerImpl final : public WebServer {
  public:
-  WebServerImpl(WebOptions options, WebHandler handler)
-      : books_(std::make_shared<WebBooks>()), handler_(std::move(handler)) {
+  WebServerImpl(WebOptions options, WebHandler handler, WebHeadCheck check)
+      : books_(std::make_shared<WebBooks>()), handler_(std::move(handler)), check_(std::move(check)) {
     books_->options = options;
   }
   ~WebServerImpl() override { stop(); }
@@ -102,10 +108,11 @@ class WebServerImpl final : public WebServer {
  private:
   MHD_Result begin(MHD_Connection* connection, const char* url, const char* method, void** kept);
   MHD_Result take_body(Exchange& exchange, const char* data, std::size_t size);
-  static MHD_Result refuse(MHD_Connection* connection, unsigned status);
+  static MHD_Result refuse(MHD_Connection* connection, const WebRefusal& refusal);
 
   std::shared_ptr<WebBooks> books_;  // shared with exchanges
   WebHandler handler_;
+  WebHeadCheck check_;
   HttpAddress address_;
   Fd listening_;
   MHD_Daemon* daemon_ = nullptr;
@@ -116,9 +123,35 @@ using KeptExchange = std::shared_ptr<Exchange>;  // shared by the library's conn
 
 std::string lower_case(const char* text) { return to_lower(std::string_view(text)); }
 
-MHD_Result keep_header(void* headers, MHD_ValueKind, const char* key, const char* value) {
-  (*static_cast<std::map<std::string, std::string>*>(headers))[lower_case(key)] = value == nullptr ? "" : value;
+// Headers by which a request is told from the next one, or its caller judged. A proxy in front of us may read another
+// one of two than we do.
+constexpr std::array<std::string_view, 11> kSingleHeaders{
+    "authorization", "content-length",       "content-type",   "host",   "last-event-id",    "mcp-method",
+    "mcp-name",      "mcp-protocol-version", "mcp-session-id", "origin", "transfer-encoding"};
+
+struct ArrivedHeaders {
+  std::map<std::string, std::string> by_name;
+  std::string doubled;  // one of kSingleHeaders that came twice
+};
+
+MHD_Result keep_header(void* arrived, MHD_ValueKind, const char* key, const char* value) {
+  auto& headers = *static_cast<ArrivedHeaders*>(arrived);
+  std::string name = lower_case(key);
+  bool is_single = std::ranges::find(kSingleHeaders, name) != kSingleHeaders.end();
+  if (is_single && headers.by_name.contains(name)) headers.doubled = name;
+  headers.by_name[name] = value == nullptr ? "" : value;
   return MHD_YES;
+}
+
+std::optional<WebRefusal> find_ambiguity(const ArrivedHeaders& headers) {
+  std::string problem;
+  if (!headers.doubled.empty()) problem = fmt::format("the header {} was sent twice", headers.doubled);
+  bool has_length = headers.by_name.contains("content-length");
+  if (has_length && headers.by_name.contains("transfer-encoding")) {
+    problem = "Content-Length and Transfer-Encoding cannot be used together";
+  }
+  if (problem.empty()) return std::nullopt;
+  return WebRefusal{.status = 400, .headers = {{"Content-Type", "text/plain"}}, .body = problem + "\n"};
 }
 
 ssize_t stream_reader(void* kept, std::uint64_t, char* to, std::size_t most) {
@@ -162,7 +195,15 @@ Result<std::uint16_t> port_of_socket(int fd) {
 
 Exchange::~Exchange() {
   books_->body_bytes -= counted_bytes;
+  books_->unsent_bytes -= unsent_;
   close_books();
+}
+
+void Exchange::count_unsent() {
+  std::size_t now = body_.size() - sent_;
+  books_->unsent_bytes += now;
+  books_->unsent_bytes -= unsent_;
+  unsent_ = now;
 }
 
 void Exchange::close_books() {
@@ -183,7 +224,8 @@ void Exchange::answer(int status, WebHeaders headers, std::string body) {
   has_answer_ = true;
   status_ = status;
   headers_ = std::move(headers);
-  body_ = std::move(body);
+  if (connection_ != nullptr) body_ = std::move(body);
+  count_unsent();
   wake();
 }
 
@@ -199,12 +241,16 @@ void Exchange::begin_stream(WebHeaders headers) {
 bool Exchange::write(std::string_view text) {
   std::lock_guard lock(mutex_);
   if (connection_ == nullptr || is_stream_ended_) return false;
-  if (body_.size() - sent_ + text.size() > books_->options.unsent_bytes_max) {
+  const WebOptions& options = books_->options;
+  bool is_too_much = unsent_ + text.size() > options.unsent_bytes_max ||
+                     books_->unsent_bytes + text.size() > 2 * options.all_unsent_bytes_max;
+  if (is_too_much) {
     is_stream_ended_ = true;  // it does not read
     wake();
     return false;
   }
   body_.append(text);
+  count_unsent();
   wake();
   return true;
 }
@@ -246,7 +292,8 @@ MHD_Result Exchange::queue_answer() {
     response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, kStreamBlock, stream_reader, kept, drop_kept);
     if (response == nullptr) delete kept;
   } else {
-    response = MHD_create_response_from_buffer(body_.size(), body_.data(), MHD_RESPMEM_MUST_COPY);
+    // The exchange lives, and does not change its answer, until the library is done with the connection.
+    response = MHD_create_response_from_buffer(body_.size(), body_.data(), MHD_RESPMEM_PERSISTENT);
   }
   if (response == nullptr) return MHD_NO;
   for (const auto& [name, value] : headers_) MHD_add_response_header(response, name.c_str(), value.c_str());
@@ -265,6 +312,7 @@ ssize_t Exchange::read_stream(char* to, std::size_t most) {
       body_.clear();
       sent_ = 0;
     }
+    count_unsent();
     return static_cast<ssize_t>(count);
   }
   if (is_stream_ended_) return MHD_CONTENT_READER_END_OF_STREAM;
@@ -285,6 +333,7 @@ void Exchange::connection_ended() {
     std::lock_guard lock(mutex_);
     connection_ = nullptr;
     is_suspended_ = false;
+    books_->unsent_bytes -= std::exchange(unsent_, 0);  // nobody will read it
     if (!is_whole_) call = std::move(gone_);
     gone_ = nullptr;
   }
@@ -343,28 +392,37 @@ void WebServerImpl::stop() {
   daemon_ = nullptr;
 }
 
-MHD_Result WebServerImpl::refuse(MHD_Connection* connection, unsigned status) {
-  MHD_Response* response = MHD_create_response_from_buffer(0, nullptr, MHD_RESPMEM_PERSISTENT);
+MHD_Result WebServerImpl::refuse(MHD_Connection* connection, const WebRefusal& refusal) {
+  std::string body = refusal.body;
+  MHD_Response* response = MHD_create_response_from_buffer(body.size(), body.data(), MHD_RESPMEM_MUST_COPY);
   if (response == nullptr) return MHD_NO;
+  for (const auto& [name, value] : refusal.headers) MHD_add_response_header(response, name.c_str(), value.c_str());
   MHD_add_response_header(response, "Connection", "close");
-  MHD_Result queued = MHD_queue_response(connection, status, response);
+  MHD_Result queued = MHD_queue_response(connection, static_cast<unsigned>(refusal.status), response);
   MHD_destroy_response(response);
   return queued;
 }
 
 MHD_Result WebServerImpl::begin(MHD_Connection* connection, const char* url, const char* method, void** kept) {
-  if (is_stopping_) return refuse(connection, 503);
+  if (is_stopping_) return refuse(connection, {.status = 503, .headers = {}, .body = {}});
   auto exchange = std::make_shared<Exchange>(books_, connection);
   exchange->self = exchange;
   exchange->request.method = method;
   exchange->request.path = url;
-  MHD_get_connection_values(connection, MHD_HEADER_KIND, keep_header, &exchange->request.headers);
+  ArrivedHeaders arrived;
+  MHD_get_connection_values(connection, MHD_HEADER_KIND, keep_header, &arrived);
+  if (std::optional<WebRefusal> ambiguity = find_ambiguity(arrived)) return refuse(connection, *ambiguity);
+  exchange->request.headers = std::move(arrived.by_name);
+  if (check_) {
+    if (std::optional<WebRefusal> refusal = check_(exchange->request)) return refuse(connection, *refusal);
+  }
   std::optional<std::uint64_t> length = parse_number<std::uint64_t>(exchange->request.header("content-length"));
   {
     std::lock_guard lock(books_->mutex);
     books_->open.insert(exchange.get());
   }
-  if (length && *length > books_->options.body_bytes_max) return refuse(connection, 413);
+  if (length && *length > books_->options.body_bytes_max)
+    return refuse(connection, {.status = 413, .headers = {}, .body = {}});
   *kept = new KeptExchange(std::move(exchange));
   return MHD_YES;
 }
@@ -413,9 +471,9 @@ std::string_view WebRequest::header(const std::string& name) const {
   return found == headers.end() ? std::string_view() : std::string_view(found->second);
 }
 
-Result<std::unique_ptr<WebServer>> WebServer::start(const HttpAddress& address, WebOptions options,
-                                                    WebHandler handler) {
-  auto server = std::make_unique<WebServerImpl>(options, std::move(handler));
+Result<std::unique_ptr<WebServer>> WebServer::start(const HttpAddress& address, WebOptions options, WebHandler handler,
+                                                    WebHeadCheck check) {
+  auto server = std::make_unique<WebServerImpl>(options, std::move(handler), std::move(check));
   WARREN_TRY(server->open(address));
   return std::unique_ptr<WebServer>(std::move(server));
 }

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,22 +42,38 @@ class WebReply {
   // Called once, without any lock, when the client closes the connection before it has the whole answer; at once, if
   // it has done so already.
   virtual void when_gone(std::function<void()> call) = 0;
+  // The server holds as many bytes that clients have not read as it may. Whoever would add to them refuses instead.
+  virtual bool is_crowded() const = 0;
 };
 
 using WebHandler = std::function<void(WebRequest, std::shared_ptr<WebReply>)>;
+
+// An answer that needs no body of the request.
+struct WebRefusal {
+  int status = 400;
+  WebHeaders headers;
+  std::string body;
+};
+// Looks at a request that has no body yet, in the server's thread; nullopt: it is taken. A refused one is answered at
+// once, its body is not read, and the connection ends.
+using WebHeadCheck = std::function<std::optional<WebRefusal>(const WebRequest&)>;
 
 struct WebOptions {
   std::size_t connections_max = 2048;
   std::size_t body_bytes_max = std::size_t{16} << 20;     // of a request; more is 413
   std::size_t bodies_bytes_max = std::size_t{128} << 20;  // of all requests that are arriving or being answered; 503
   std::size_t unsent_bytes_max = std::size_t{32} << 20;   // of a stream whose client does not read
-  unsigned idle_seconds = 60;                             // a connection that sends and takes nothing, without a stream
+  // Of all answers and streams together; beyond it, replies say that they are crowded, and streams are given up.
+  std::size_t all_unsent_bytes_max = std::size_t{128} << 20;
+  unsigned idle_seconds = 60;  // a connection that sends and takes nothing, without a stream
 };
 
 class WebServer {
  public:
-  // Binds, listens and serves. kBusy: the port is in use.
-  static Result<std::unique_ptr<WebServer>> start(const HttpAddress& address, WebOptions options, WebHandler handler);
+  // Binds, listens and serves. kBusy: the port is in use. Requests whose length or whose caller can be understood in
+  // two ways never reach `check` or `handler`: two Content-Length or Authorization headers, for example, are a 400.
+  static Result<std::unique_ptr<WebServer>> start(const HttpAddress& address, WebOptions options, WebHandler handler,
+                                                  WebHeadCheck check = {});
   virtual ~WebServer() = default;  // stops it
 
   virtual const HttpAddress& address() const = 0;  // with the actual port

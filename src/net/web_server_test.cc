@@ -21,8 +21,8 @@ namespace {
 
 class WebServerTest : public ::testing::Test {
  protected:
-  void serve(WebHandler handler, WebOptions options = {}) {
-    server_ = WebServer::start({.host = "127.0.0.1", .port = 0}, options, std::move(handler)).value();
+  void serve(WebHandler handler, WebOptions options = {}, WebHeadCheck check = {}) {
+    server_ = WebServer::start({.host = "127.0.0.1", .port = 0}, options, std::move(handler), std::move(check)).value();
   }
 
   Fd connect() {
@@ -85,6 +85,63 @@ TEST_F(WebServerTest, ARequestIsAnsweredFromAnyThread) {
   EXPECT_NE(answer.find("X-Answer: yes"), std::string::npos);
   EXPECT_TRUE(answer.ends_with("POST /p Value hello")) << answer;
   for (std::thread& one : threads) one.join();
+}
+
+TEST_F(WebServerTest, ARefusedRequestIsAnsweredBeforeItsBodyCame) {
+  serve([](WebRequest, const std::shared_ptr<WebReply>& reply) { reply->answer(200, {}, "served"); }, {},
+        [](const WebRequest& request) -> std::optional<WebRefusal> {
+          if (request.header("x-name") == "good") return std::nullopt;
+          return WebRefusal{.status = 401, .headers = {{"X-Why", "name"}}, .body = "no"};
+        });
+  Fd client = connect();
+  ASSERT_OK(write_all(client.get(), as_bytes("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n")));
+  std::string answer = read_rest(client);
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 401")) << answer;
+  EXPECT_NE(answer.find("X-Why: name"), std::string::npos);
+  EXPECT_TRUE(answer.ends_with("no")) << answer;
+  Fd good = connect();
+  ASSERT_OK(write_all(good.get(), as_bytes("GET / HTTP/1.1\r\nHost: x\r\nX-Name: good\r\nConnection: close\r\n\r\n")));
+  EXPECT_TRUE(read_rest(good).ends_with("served"));
+}
+
+TEST_F(WebServerTest, ARequestThatCanBeReadInTwoWaysIsRefused) {
+  serve([](WebRequest, const std::shared_ptr<WebReply>& reply) { reply->answer(200, {}, "served"); });
+  for (std::string_view headers : {"Content-Length: 3\r\nContent-Length: 4\r\n", "Host: y\r\nContent-Length: 0\r\n",
+                                   "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+                                   "Authorization: a\r\nauthorization: b\r\n", "Mcp-Name: a\r\nMCP-Name: b\r\n"}) {
+    Fd client = connect();
+    std::string request =
+        fmt::format("POST / HTTP/1.1\r\nHost: x\r\n{}\r\n0\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n", headers);
+    ASSERT_OK(write_all(client.get(), as_bytes(request)));
+    std::string answer = read_rest(client);
+    EXPECT_TRUE(answer.empty() || answer.starts_with("HTTP/1.1 400")) << headers << answer;
+    EXPECT_EQ(answer.find("served"), std::string::npos) << headers << answer;
+  }
+}
+
+TEST_F(WebServerTest, UnreadAnswersOfAllClientsAreBounded) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int crowded = 0;
+  int served = 0;
+  serve(
+      [&](WebRequest, const std::shared_ptr<WebReply>& reply) {
+        bool is_crowded = reply->is_crowded();
+        reply->answer(is_crowded ? 503 : 200, {}, is_crowded ? "" : std::string(std::size_t{8} << 20, 'x'));
+        std::lock_guard lock(mutex);
+        ++(is_crowded ? crowded : served);
+        changed.notify_all();
+      },
+      {.all_unsent_bytes_max = std::size_t{20} << 20});
+  std::vector<Fd> clients;
+  for (int i = 0; i < 10; ++i) clients.push_back(ask("GET"));
+  std::unique_lock lock(mutex);
+  ASSERT_TRUE(changed.wait_for(lock, std::chrono::seconds(30), [&] { return crowded + served == 10; }));
+  EXPECT_EQ(served, 3);
+  lock.unlock();
+  clients.clear();
+  // Once they are gone, there is room again.
+  for (int i = 0; i < 1000 && read_rest(ask("GET")).find("xxx") == std::string::npos; ++i) ASSERT_LT(i, 999);
 }
 
 TEST_F(WebServerTest, AStreamStaysOpenUntilItIsEnded) {

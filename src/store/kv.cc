@@ -10,6 +10,7 @@
 #include "db/transaction.h"
 #include "store/audit_log.h"
 #include "store/store.h"
+#include "store/usage.h"
 
 namespace warren {
 namespace {
@@ -245,7 +246,20 @@ std::optional<std::int64_t> KeyValue::expiry_of(std::optional<std::chrono::milli
   return too_far ? std::numeric_limits<std::int64_t>::max() : at;
 }
 
+// Files are counted as they change (store/usage.h), keys when one is set: few agents have a quota and many keys.
+Status KeyValue::check_quota(std::string_view key, std::string_view json) {
+  Quota quota = WARREN_TRY(store_.usage().quota());
+  if (!quota.bytes) return Ok{};
+  UsedSpace files = WARREN_TRY(store_.usage().used());
+  Statement sum = WARREN_TRY(store_.database().prepare(
+      "SELECT coalesce(sum(octet_length(key) + octet_length(value)), 0) FROM kv_store WHERE key <> ?"));
+  auto others = static_cast<std::uint64_t>(WARREN_TRY(sum.bind(1, key).find_integer()).value_or(0));
+  if (files.bytes + others + key.size() + json.size() <= *quota.bytes) return Ok{};
+  return Error(Code::kNoSpace, fmt::format("the agent's quota is {} bytes, for files and keys", *quota.bytes));
+}
+
 Status KeyValue::write(std::string_view key, std::string_view json, std::optional<std::int64_t> expires_at_ms) {
+  WARREN_TRY(check_quota(key, json));
   bool had_expiry = WARREN_TRY(drop_if_expired(key));
   std::int64_t now = store_.clock().now().seconds;
   WARREN_TRY(upsert_.bind(1, key).bind(2, json).bind(3, now).run());

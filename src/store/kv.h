@@ -54,6 +54,8 @@ class KeyValue {
   // for byte, or absent for nullopt; otherwise kConflict and nothing changes.
   Status compare_and_set(std::string_view key, const std::optional<std::string>& expected, std::string_view json);
 
+  // Both are kNoSpace if the keys and files together would be more than the agent's quota of bytes.
+
   Result<bool> remove(std::string_view key);                                 // whether it existed
   Result<std::vector<std::string>> keys(const KvListOptions& options = {});  // sorted by bytes
   Result<std::vector<KvEntry>> list(const KvListOptions& options = {});      // whole pairs, sorted by bytes
@@ -73,6 +75,7 @@ class KeyValue {
   void keep(const Database::CommitMark& mark, std::string_view key, std::string_view value);
   std::int64_t now_ms();
   std::optional<std::int64_t> expiry_of(std::optional<std::chrono::milliseconds> time_to_live);
+  Status check_quota(std::string_view key, std::string_view json);
   Status write(std::string_view key, std::string_view json, std::optional<std::int64_t> expires_at_ms);
   Result<bool> drop_if_expired(std::string_view key);
   Result<std::vector<std::string>> expired_keys(std::int64_t now);

@@ -96,7 +96,8 @@ Result<Ref> asked_ref(Items& items, ToolContext& context, const Json& arguments,
   if (looks_like_uuid(path)) return ref_by_id(items, context, to_lower(path));
   if (looks_like_web_address(path)) {
     WebItem item = WARREN_TRY(find_web_item(path));
-    return item.ref;
+    auto unit = WARREN_TRY(context.view.begin(UnitAccess::kRead));
+    return items.page_at(item.ref);
   }
   if (looks_like_ref(path)) return parse_ref(path);
   std::string drive = given_text(arguments, names.drive, names.fallback);

@@ -61,6 +61,16 @@ std::string call_text(std::string_view tool, std::string_view path) {
   return fmt::format("{} {}", tool, dump_json(Json{{"path", path}}));
 }
 
+std::string percent_encoded(std::string_view bytes) {
+  constexpr std::string_view kPlain = "-._~/";
+  std::string text;
+  for (char c : bytes) {
+    if (is_letter(c) || is_digit(c) || kPlain.find(c) != kPlain.npos) text += c;
+    else text += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return text;
+}
+
 std::string file_hint(const Error& error, std::string_view path) {
   if (!error.hint().empty()) return error.hint();
   std::string parent(path.empty() || path == "/" ? "/" : directory_of(path));
@@ -73,7 +83,10 @@ std::string file_hint(const Error& error, std::string_view path) {
     case Code::kExists: return fmt::format("Choose another path, or look at it: {}", call_text("stat", path));
     case Code::kDenied: return "The rules of this namespace do not allow it. Use another path, such as /mem/working.";
     case Code::kTooLarge: return "Read it in parts, with \"offset\" and \"length\".";
-    case Code::kBusy: return "Call it again in a moment.";
+    case Code::kBusy:
+      if (path == "/" || is_standard_directory(path)) return "It belongs to the namespace itself and stays.";
+      return "Call it again in a moment.";
+    case Code::kCrossDevice: return "It cannot be moved there. Copy it with the tool copy, then remove the original.";
     default: return {};
   }
 }
@@ -81,7 +94,8 @@ std::string file_hint(const Error& error, std::string_view path) {
 }  // namespace
 
 Result<std::string> path_argument(ToolContext& context, const Json& arguments, const char* name, std::string_view op) {
-  return context.view.resolve(*context.names, text_argument(arguments, name, "/"), op);
+  const std::string& root = context.view.caller().root;
+  return context.view.resolve(*context.names, text_argument(arguments, name, root.empty() ? "/" : root), op);
 }
 
 std::string text_argument(const Json& arguments, const char* name, std::string_view fallback) {
@@ -165,13 +179,36 @@ std::string media_type_of(std::string_view path, std::string_view content) {
 }
 
 std::string vfs_uri(std::string_view agent, std::string_view path) {
-  constexpr std::string_view kPlain = "-._~/";
-  std::string uri = fmt::format("vfs://{}", agent);
-  for (char c : path) {
-    if (is_letter(c) || is_digit(c) || kPlain.find(c) != kPlain.npos) uri += c;
-    else uri += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  return fmt::format("vfs://{}{}", percent_encoded(agent), percent_encoded(path));
+}
+
+std::string key_path(std::string_view key) {
+  std::string path = "/state/kv";
+  for (std::string_view rest = key;;) {
+    std::size_t slash = rest.find('/');
+    std::string_view name = rest.substr(0, slash);
+    bool is_all_dots = name.find_first_not_of('.') == name.npos;
+    path += '/';
+    if (is_all_dots) {
+      for (std::size_t i = 0; i < name.size(); ++i) path += "%2E";
+    } else {
+      path += percent_encoded(name);
+    }
+    if (slash == rest.npos) return path;
+    rest.remove_prefix(slash + 1);
   }
-  return uri;
+}
+
+Status check_key(NamespaceView& view, Rights::Operation operation, std::string_view key, std::uint64_t size_bytes) {
+  return view.check_value(operation, key_path(key), name_of(operation), size_bytes);
+}
+
+Result<std::vector<std::string>> readable_keys(NamespaceView& view, std::vector<std::string> keys) {
+  std::vector<std::string> readable;
+  for (std::string& key : keys) {
+    if (WARREN_TRY(view.may_read_value(key_path(key)))) readable.push_back(std::move(key));
+  }
+  return readable;
 }
 
 void set_path_text(Json& to, const char* key, std::string_view bytes) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json.h"
 #include "base/result.h"
@@ -21,7 +22,8 @@ inline constexpr std::uint64_t kToolFileBytesMax = std::uint64_t{64}
                                                    << 20;  // a file that is edited or searched as a whole
 inline constexpr std::size_t kToolPageEntries = 1000;
 
-// The argument as a path of the namespace. A refusal is recorded as one of the operation `op`.
+// The argument as a path of the namespace; without one, the directory that the caller is confined to. A refusal is
+// recorded as one of the operation `op`.
 Result<std::string> path_argument(ToolContext& context, const Json& arguments, const char* name, std::string_view op);
 
 std::string text_argument(const Json& arguments, const char* name, std::string_view fallback = {});
@@ -30,6 +32,14 @@ std::uint64_t count_argument(const Json& arguments, const char* name, std::uint6
 
 // The answer, or the error with a hint that names a call which leads on. `path` is the one that was asked for.
 ToolAnswer file_answer(Result<ToolAnswer> made, std::string_view path);
+
+// Keys have paths for the policy: /state/kv/KEY. Bytes other than letters, digits, '-', '.', '_', '~' and '/' are %XX,
+// and so are the dots of a name that has nothing else.
+std::string key_path(std::string_view key);
+// kDenied, on the record, if the caller may not do this with the key; kTooLarge, kBusy by the policy's limits.
+Status check_key(NamespaceView& view, Rights::Operation operation, std::string_view key, std::uint64_t size_bytes = 0);
+// Those that the caller may read.
+Result<std::vector<std::string>> readable_keys(NamespaceView& view, std::vector<std::string> keys);
 
 // "/project/src" is "/src" in the agent's base; nullopt: it is elsewhere in the namespace.
 std::optional<std::string> path_in_project(std::string_view path);
@@ -51,7 +61,7 @@ std::string time_text(const Timestamp& at);  // 2026-01-31T12:00:00Z
 // By the name's ending, else "text/plain" for UTF-8 and "application/octet-stream" for other bytes.
 std::string media_type_of(std::string_view path, std::string_view content);
 
-// vfs://AGENT/PATH with every byte that a URI cannot have as %XX.
+// vfs://AGENT/PATH, in both every byte that a URI cannot have as %XX.
 std::string vfs_uri(std::string_view agent, std::string_view path);
 
 // A name or path for JSON. Bytes that are not UTF-8 are replaced, and `key`_base64 has them as they are.

@@ -110,6 +110,9 @@ class Grep {
   bool is_cut_ = false;
 };
 
+// The trail repeats what was read and written, and the policy's history what it said: nobody looks for that by default.
+bool is_about_the_agent(std::string_view path) { return path == "/audit" || path == "/policy"; }
+
 Result<ToolAnswer> grep_answer(ToolContext& context, const Json& arguments) {
   std::string start = WARREN_TRY(path_argument(context, arguments, "path", "read"));
   std::optional<std::string> after = decode_base64(text_argument(arguments, "cursor"));
@@ -120,8 +123,10 @@ Result<ToolAnswer> grep_answer(ToolContext& context, const Json& arguments) {
                                   flag_argument(arguments, "ignore_case") ? Letters::kAnyCase : Letters::kExact));
   std::string files = text_argument(arguments, "files", "*");
   Grep grep(context, *pattern, std::min<std::size_t>(count_argument(arguments, "limit", 100), kToolPageEntries));
-  WARREN_TRY(lstat(context.view, start));
+  Attributes at = WARREN_TRY(lstat(context.view, start));
+  if (at.is_file()) WARREN_TRY(check_right(context, Rights::kRead, start, "read"));
   WARREN_TRY(search_walk(context, start, {.after = *after}, [&](const WalkEntry& entry) -> Result<WalkNext> {
+    if (start == "/" && is_about_the_agent(entry.path)) return WalkNext::kSkip;
     if (!entry.attributes.is_file() || !matches_glob(files, base_name(entry.path))) return WalkNext::kContinue;
     return grep.look_into(entry);
   }));
@@ -132,7 +137,7 @@ Json grep_input() {
   Json pattern = text_schema("the text to look for in each line");
   pattern["minLength"] = 1;
   return object_schema({{"pattern", std::move(pattern)},
-                        {"path", text_schema("a file or directory; default /")},
+                        {"path", text_schema("a file or directory; default / without /audit and /policy")},
                         {"regex", flag_schema("the pattern is a regular expression (RE2)")},
                         {"ignore_case", flag_schema("")},
                         {"files", text_schema("only files with such names: *.md")},

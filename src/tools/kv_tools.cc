@@ -8,6 +8,7 @@
 #include "base/path.h"
 #include "tools/file_tools.h"
 #include "tools/schema.h"
+#include "vfs/namespace.h"
 
 namespace warren {
 namespace {
@@ -17,7 +18,9 @@ constexpr std::uint64_t kLongestLife = std::uint64_t{1} << 53;  // milliseconds
 ToolAnswer kv_answer(Result<ToolAnswer> made) {
   if (made.ok()) return std::move(made).take_value();
   ToolAnswer answer;
-  std::string hint = made.error().code() == Code::kInvalid ? made.error().hint() : "List the keys: kv_list {}";
+  std::string hint = made.error().hint();
+  if (hint.empty() && made.error().code() == Code::kDenied) hint = "The rules of this namespace do not allow it.";
+  if (hint.empty() && made.error().code() != Code::kInvalid) hint = "List the keys: kv_list {}";
   answer.error = tool_error(made.error(), std::move(hint));
   return answer;
 }
@@ -25,7 +28,14 @@ ToolAnswer kv_answer(Result<ToolAnswer> made) {
 // A missing key is no error: its value is null, as for AgentFS.
 Result<ToolAnswer> kv_get_answer(ToolContext& context, const Json& arguments) {
   std::string key = text_argument(arguments, "key");
+  WARREN_TRY(check_key(context.view, Rights::kRead, key));
   std::optional<std::string> text = WARREN_TRY(context.agent.kv().find(key));
+  if (text && text->size() > kToolReadBytesMax) {
+    return Error(Code::kTooLarge,
+                 fmt::format("the value of {} has {} bytes, and an answer carries at most {}", quote(key), text->size(),
+                             kToolReadBytesMax),
+                 "The operator can read it with `warren kv get`.");
+  }
   ToolAnswer answer;
   answer.structured["key"] = key;
   answer.structured["exists"] = text.has_value();
@@ -39,7 +49,9 @@ Result<ToolAnswer> kv_set_answer(ToolContext& context, const Json& arguments) {
   std::string key = text_argument(arguments, "key");
   std::optional<std::chrono::milliseconds> life;
   if (arguments.contains("ttl_ms")) life = std::chrono::milliseconds(count_argument(arguments, "ttl_ms", 0));
-  WARREN_TRY(context.agent.kv().set(key, dump_json(arguments["value"]), life));
+  std::string value = dump_json(arguments["value"]);
+  WARREN_TRY(check_key(context.view, Rights::kOverwrite, key, value.size()));
+  WARREN_TRY(context.agent.kv().set(key, value, life));
   ToolAnswer answer;
   answer.structured["key"] = key;
   answer.text = fmt::format("Set key: {}", key);
@@ -48,6 +60,7 @@ Result<ToolAnswer> kv_set_answer(ToolContext& context, const Json& arguments) {
 
 Result<ToolAnswer> kv_delete_answer(ToolContext& context, const Json& arguments) {
   std::string key = text_argument(arguments, "key");
+  WARREN_TRY(check_key(context.view, Rights::kDelete, key));
   bool existed = WARREN_TRY(context.agent.kv().remove(key));
   ToolAnswer answer;
   answer.structured["key"] = key;
@@ -63,8 +76,8 @@ Result<ToolAnswer> kv_list_answer(ToolContext& context, const Json& arguments) {
   bool has_more = keys.size() > limit;
   if (has_more) keys.pop_back();
   ToolAnswer answer;
-  answer.structured["keys"] = keys;
   answer.structured["next_after"] = has_more ? Json(keys.back()) : Json(nullptr);
+  answer.structured["keys"] = WARREN_TRY(readable_keys(context.view, std::move(keys)));
   answer.text = dump_json_pretty(answer.structured["keys"]);
   return answer;
 }

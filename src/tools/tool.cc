@@ -164,9 +164,12 @@ ToolAnswer call_tool(ToolContext& context, const Tool& tool, const Json& argumen
   else record.result = recorded_result(answer);
   Result<std::int64_t> kept = context.agent.tools().record(record);
   if (kept.ok()) return answer;
-  std::string done = answer.error ? answer.error->message : "the call was made";
+  if (answer.error) {
+    answer.error->message += fmt::format(", and that could not be recorded: {}", kept.error().message());
+    return answer;
+  }
   return failed({.type = "not_recorded",
-                 .message = fmt::format("{}, but could not be recorded: {}", done, kept.error().message()),
+                 .message = fmt::format("the call was made, but could not be recorded: {}", kept.error().message()),
                  .next_action_hint = "Look at what there is before you call this again."});
 }
 

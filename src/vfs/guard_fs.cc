@@ -24,6 +24,17 @@ bool is_checked_file(std::string_view path) { return path == kActivePolicy || pa
 // To another agent, what is refused and what is missing are the same.
 Error not_there(std::string_view path) { return Error(Code::kNotFound, fmt::format("{} does not exist", quote(path))); }
 
+Error outside_root(const Caller& caller, std::string_view what) {
+  return Error(Code::kDenied,
+               fmt::format("{} is not allowed: only what is below {} may be used here", what, quote(caller.root)),
+               fmt::format("Use a path below {}.", quote(caller.root)));
+}
+
+// Whether the path is a directory above the caller's root.
+bool leads_to_root(const Caller& caller, std::string_view path) {
+  return path == "/" || (caller.root.starts_with(path) && caller.root[path.size()] == '/');
+}
+
 // A refusal is an answer, and other errors are not.
 Result<bool> is_allowed(Status checked) {
   if (checked.ok()) return true;
@@ -106,6 +117,11 @@ Result<bool> GuardFs::may(Rights::Operation operation, std::string_view path) {
   return is_allowed(refuse(*now.policy, path, operation));
 }
 
+Status GuardFs::check_path(Rights::Operation operation, std::string_view path) {
+  Current now = WARREN_TRY(policy_.current());
+  return refuse(*now.policy, path, operation);
+}
+
 Result<bool> GuardFs::may_read(std::string_view path, OtherNames names) {
   bool may_by_name = WARREN_TRY(may(Rights::kRead, path));
   if (!may_by_name || names == OtherNames::kNo) return may_by_name;
@@ -122,6 +138,7 @@ Result<bool> GuardFs::has_rights(Inode node) {
 }
 
 Status GuardFs::check_shown(std::string_view path) {
+  if (!is_in_root(caller_, path) && !leads_to_root(caller_, path)) return outside_root(caller_, quote(path));
   if (!caller_.grants || path == "/" || caller_.grants->leads_through(path)) return Ok{};
   Current now = WARREN_TRY(policy_.current());
   if (!now.policy->rights(caller_, path).is_empty()) return Ok{};
@@ -193,20 +210,21 @@ Result<std::optional<EntryName>> GuardFs::find_place_of(Inode dir) {
 
 // Ok if it is allowed.
 Status GuardFs::refuse(const Policy& policy, std::string_view path, Rights::Operation operation) const {
+  return refuse(policy, caller_, path, operation);
+}
+
+Status GuardFs::refuse(const Policy& policy, const Caller& caller, std::string_view path, Rights::Operation operation) {
   bool is_protected = operation != Rights::kRead && is_checked_file(path);
-  Verdict verdict = policy.judge(caller_, operation, path);
+  Verdict verdict = policy.judge(caller, operation, path);
   if (!is_protected && verdict.effect == Effect::kAllow) return Ok{};
-  if (caller_.grants) return not_there(path);
+  if (caller.grants) return not_there(path);
   std::string what = fmt::format("{} {}", warren::name_of(operation), quote(path));
   if (is_protected) {
     return Error(Code::kDenied, fmt::format("{} is not allowed: only `warren policy` changes it", what));
   }
-  if (!is_in_root(caller_, path)) {
-    return Error(Code::kDenied,
-                 fmt::format("{} is not allowed: only what is below {} may be used here", what, quote(caller_.root)));
-  }
+  if (!is_in_root(caller, path)) return outside_root(caller, what);
   if (verdict.region) {
-    return Error(Code::kDenied, fmt::format("{} is not allowed to {} in {}", what, name_of(caller_.space),
+    return Error(Code::kDenied, fmt::format("{} is not allowed to {} in {}", what, name_of(caller.space),
                                             warren::name_of(*verdict.region)));
   }
   if (!verdict.rule)
@@ -259,7 +277,27 @@ Result<GuardFs::Counted> GuardFs::count_change(const Policy& policy) {
 Status GuardFs::check_size(const Policy& policy, std::uint64_t size) {
   std::optional<std::uint64_t> limit = policy.limits().file_bytes;
   if (!limit || size <= *limit) return Ok{};
-  return Error(Code::kTooLarge, fmt::format("the policy allows files of at most {} bytes", *limit));
+  return Error(Code::kTooLarge, fmt::format("the policy allows files of at most {} bytes", *limit),
+               "store less, or several smaller files");
+}
+
+Status GuardFs::check_value(Rights::Operation operation, std::string_view path, std::uint64_t size_bytes) {
+  Current now = WARREN_TRY(policy_.current());
+  Caller anywhere = caller_;
+  anywhere.root.clear();
+  WARREN_TRY(refuse(*now.policy, anywhere, path, operation));
+  if (operation == Rights::kRead || operation == Rights::kList) return Ok{};
+  WARREN_TRY(check_size(*now.policy, size_bytes));
+  WARREN_TRY(count_change(*now.policy));
+  return Ok{};
+}
+
+// Without them the operator's own commands fail. They stay where they are, whatever the policy says.
+Status GuardFs::check_not_standard(std::string_view path) const {
+  if (caller_.space == Space::kKernel || !is_standard_directory(path)) return Ok{};
+  if (caller_.grants) return not_there(path);
+  return Error(Code::kDenied, fmt::format("{} belongs to the namespace itself and stays", quote(path)),
+               "Remove what is in it, one by one.");
 }
 
 Status GuardFs::check_moved_tree(const Policy& policy, std::string_view from, std::string_view to) {
@@ -298,7 +336,7 @@ Result<Attributes> GuardFs::learned(Result<Attributes> made, Inode parent, std::
 // Names.
 
 Result<Attributes> GuardFs::lookup(Inode parent, std::string_view name) {
-  if (caller_.grants) {
+  if (!sees_all()) {
     std::string path = WARREN_TRY(table_.path_in(parent, name));
     WARREN_TRY(check_shown(path));
   }
@@ -365,6 +403,8 @@ Status GuardFs::unlink(Inode parent, std::string_view name) {
 
 Status GuardFs::remove_dir(Inode parent, std::string_view name) {
   Current now = WARREN_TRY(check_in(parent, name, Rights::kDelete));
+  std::string path = WARREN_TRY(table_.path_in(parent, name));
+  WARREN_TRY(check_not_standard(path));
   Counted counted = WARREN_TRY(count_change(*now.policy));
   return inner().remove_dir(parent, name);
 }
@@ -384,6 +424,7 @@ Status GuardFs::rename(Inode parent, std::string_view name, Inode new_parent, st
   Result<Attributes> replaced = inner().lookup(new_parent, new_name);
   if (!replaced.ok() && replaced.error().code() != Code::kNotFound) return std::move(replaced).take_error();
   if (moved.is_directory()) WARREN_TRY(check_moved_tree(policy, from, to));
+  WARREN_TRY(check_not_standard(from));
   WARREN_TRY(check_node_moved(policy, moved, to));
   if (replaced.ok() && mode == RenameMode::kReplace) {
     // Whoever may append only must not lose a file under another one; a queue's writer may replace its own.
@@ -455,7 +496,7 @@ Result<std::unique_ptr<DirStream>> GuardFs::open_dir(Inode dir) {
 // Nodes.
 
 Result<Attributes> GuardFs::get_attributes(Inode node) {
-  if (caller_.grants) {
+  if (!sees_all()) {
     std::vector<std::string> paths = WARREN_TRY(table_.paths_of(node));
     for (const std::string& path : paths) WARREN_TRY(check_shown(path));
   }

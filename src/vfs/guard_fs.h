@@ -40,7 +40,11 @@ class GuardFs final : public ForwardingFs {
   const Caller& caller() const { return caller_; }
   // For what returns content without reading the file here, as a query does.
   Result<bool> may_read(std::string_view path, OtherNames names);
-  Result<bool> may(Rights::Operation operation, std::string_view path);  // by this name alone
+  Result<bool> may(Rights::Operation operation, std::string_view path);   // by this name alone
+  Status check_path(Rights::Operation operation, std::string_view path);  // kDenied says why not
+  // Judges an operation on what is no file but has a path for the policy, as a key has; also outside of the caller's
+  // root. A change is counted, and what is stored measured, as those of files are.
+  Status check_value(Rights::Operation operation, std::string_view path, std::uint64_t size_bytes = 0);
   // Whether the caller has any right to this node, rather than only walking through it.
   Result<bool> has_rights(Inode node);
 
@@ -99,11 +103,15 @@ class GuardFs final : public ForwardingFs {
   Status learn_place(Inode node, EntryName place);
   Result<std::optional<EntryName>> find_place_of(Inode dir);
   Status refuse(const Policy& policy, std::string_view path, Rights::Operation operation) const;
+  static Status refuse(const Policy& policy, const Caller& caller, std::string_view path, Rights::Operation operation);
   Result<Counted> count_change(const Policy& policy);  // by the rate limit
   static Status check_size(const Policy& policy, std::uint64_t size);
+  Status check_not_standard(std::string_view path) const;
   static Status check_moved_tree(const Policy& policy, std::string_view from, std::string_view to);
   Status check_file_moved(const Policy& policy, std::string_view from, std::string_view to) const;
-  Status check_shown(std::string_view path);  // kNotFound if it does not exist for this caller
+  // kNotFound if it does not exist for this caller; kDenied outside of its root.
+  Status check_shown(std::string_view path);
+  bool sees_all() const { return !caller_.grants && caller_.root.empty(); }
   Status check_node_moved(const Policy& policy, const Attributes& node, std::string_view to);
   Error refuse_link(std::string_view path) const;
   Result<Attributes> learned(Result<Attributes> made, Inode parent, std::string_view name);

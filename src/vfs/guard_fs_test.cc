@@ -60,7 +60,10 @@ TEST_F(GuardTest, ACallerWithARootUsesOnlyWhatIsBelowIt) {
   EXPECT_EQ(code(read_dir(*rooted, "/")), Code::kDenied);
   EXPECT_EQ(code(rename(*rooted, "/work/a", "/out")), Code::kDenied);
   EXPECT_EQ(code(rename(*rooted, "/c", "/work/c")), Code::kDenied);
-  EXPECT_EQ(code(link(*rooted, "/c", "/work/c")), Code::kCrossDevice);  // other rights hold there
+  EXPECT_EQ(code(link(*rooted, "/c", "/work/c")), Code::kDenied);
+  EXPECT_EQ(code(lstat(*rooted, "/c")), Code::kDenied);
+  EXPECT_EQ(code(exists(*rooted, "/workshop")), Code::kDenied);
+  EXPECT_OK(lstat(*rooted, "/work/a"));
   ASSERT_OK(make_symlink(*rooted, "/c", "/work/link"));
   EXPECT_EQ(code(read_file(*rooted, "/work/link")), Code::kDenied);
   EXPECT_THAT(read_file(*rooted, "/c").error().message(), HasSubstr("only what is below '/work' may be used"));
@@ -300,8 +303,10 @@ TEST_F(GuardTest, ANameThatIsMovedElsewhereDecidesByItsNewPlace) {
 }
 
 TEST_F(GuardTest, StandardDirectoriesAreNotLinks) {
-  ASSERT_TRUE(remove_dir(*user_, "/state/checkpoints").ok());
-  ASSERT_TRUE(remove_dir(*user_, "/state").ok());
+  EXPECT_EQ(code(remove_dir(*user_, "/state/checkpoints")), Code::kDenied);
+  EXPECT_EQ(code(rename(*user_, "/state/checkpoints", "/elsewhere")), Code::kDenied);
+  ASSERT_TRUE(remove_dir(*kernel_, "/state/checkpoints").ok());
+  ASSERT_TRUE(remove_dir(*kernel_, "/state").ok());
   EXPECT_EQ(code(make_symlink(*user_, "policy", "/state")), Code::kDenied);
   ASSERT_TRUE(make_symlink(*user_, "policy", "/link").ok());
   EXPECT_EQ(code(rename(*user_, "/link", "/state")), Code::kDenied);

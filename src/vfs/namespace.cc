@@ -112,6 +112,28 @@ Status NamespaceView::record(std::string_view op, std::string_view path, const S
   return audit_ ? audit_->record(op, path, outcome) : Status(Ok{});
 }
 
+Status NamespaceView::check_value(Rights::Operation operation, std::string_view path, std::string_view op,
+                                  std::uint64_t size_bytes) {
+  return noted_refusal(op, path, guard_->check_value(operation, path, size_bytes));
+}
+
+Status NamespaceView::check_path(Rights::Operation operation, std::string_view path, std::string_view op) {
+  return noted_refusal(op, path, guard_->check_path(operation, path));
+}
+
+Status NamespaceView::noted_refusal(std::string_view op, std::string_view path, Status checked) {
+  if (checked.ok() || checked.error().code() != Code::kDenied) return checked;
+  record(op, path, checked).ignore("it is refused, whether that can be recorded or not");
+  return checked;
+}
+
+Result<bool> NamespaceView::may_read_value(std::string_view path) {
+  Status checked = guard_->check_value(Rights::kRead, path);
+  if (checked.ok()) return true;
+  if (checked.error().code() == Code::kDenied || checked.error().code() == Code::kNotFound) return false;
+  return std::move(checked).take_error();
+}
+
 Result<std::string> NamespaceView::resolve(const Namespace& names, std::string_view path, std::string_view op) {
   Result<std::string> resolved = names.resolve(path);
   if (resolved.ok() || resolved.error().code() != Code::kDenied) return resolved;

@@ -48,6 +48,11 @@ class NamespaceView final : public ForwardingFs {
   const Caller& caller() const { return guard_->caller(); }
   Result<bool> may_read(std::string_view path, OtherNames names) { return guard_->may_read(path, names); }
   Result<bool> may(Rights::Operation operation, std::string_view path) { return guard_->may(operation, path); }
+  // GuardFs::check_path and check_value. A refusal is recorded as one of the operation `op`.
+  Status check_path(Rights::Operation operation, std::string_view path, std::string_view op);
+  Status check_value(Rights::Operation operation, std::string_view path, std::string_view op,
+                     std::uint64_t size_bytes = 0);
+  Result<bool> may_read_value(std::string_view path);  // nothing is recorded
   Result<bool> has_rights(Inode node) { return guard_->has_rights(node); }
 
   bool is_recorded() const { return audit_ != nullptr; }
@@ -59,6 +64,8 @@ class NamespaceView final : public ForwardingFs {
   bool has_refused() const { return audit_ != nullptr && audit_->has_refused(); }
 
  private:
+  Status noted_refusal(std::string_view op, std::string_view path, Status checked);
+
   std::unique_ptr<GuardFs> guard_;
   std::unique_ptr<AuditFs> audit_;
 };

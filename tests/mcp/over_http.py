@@ -128,6 +128,7 @@ class Http(unittest.TestCase):
     def test_a_token_is_needed_where_there_is_one(self):
         with open(f"{self.folder}/token", "w", encoding="utf8") as file:
             file.write("a-very-secret-token\n")
+        os.chmod(f"{self.folder}/token", 0o600)
         self.serve("--token-file", "token", address="0.0.0.0:0")
         ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
         self.assertEqual(self.post(ping)[0], 401)
@@ -137,6 +138,97 @@ class Http(unittest.TestCase):
                               text=True, check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn("--token-file", done.stderr)
+
+    def token_server(self):
+        with open(f"{self.folder}/token", "w", encoding="utf8") as file:
+            file.write("a-very-secret-token\n")
+        os.chmod(f"{self.folder}/token", 0o600)
+        self.serve("--token-file", "token")
+
+    def raw(self, request):
+        """What is answered to these bytes, until the server closes the connection."""
+        with socket.create_connection(("127.0.0.1", self.port), PATIENCE_SECONDS) as connection:
+            connection.sendall(request)
+            answer = b""
+            while True:
+                try:
+                    got = connection.recv(65536)
+                except ConnectionResetError:
+                    return answer
+                if not got:
+                    return answer
+                answer += got
+
+    def test_a_token_is_asked_for_before_the_body_is_read(self):
+        self.token_server()
+        head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 10000000\r\n%s\r\n"
+        self.assertTrue(self.raw((head % "").encode()).startswith(b"HTTP/1.1 401"))
+        wrong = "Authorization: Bearer wrong-but-long-enough\r\n"
+        self.assertTrue(self.raw((head % wrong).encode()).startswith(b"HTTP/1.1 401"))
+
+    def test_a_token_that_others_can_read_is_refused(self):
+        with open(f"{self.folder}/token", "w", encoding="utf8") as file:
+            file.write("a-very-secret-token\n")
+        os.chmod(f"{self.folder}/token", 0o644)
+        done = subprocess.run([WARREN, "serve", "mcp", "a", "--http", "127.0.0.1:0", "--token-file", "token"],
+                              cwd=self.folder, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("chmod 600", done.stderr)
+
+    def test_a_request_that_can_be_read_in_two_ways_is_refused(self):
+        self.serve()
+        second = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"
+        for headers in (b"Content-Length: 2\r\nContent-Length: 40\r\n", b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+                        b"Content-Length: 2\r\nMcp-Name: a\r\nMcp-Name: b\r\n",
+                        b"Content-Length: 2\r\nAuthorization: a\r\nAuthorization: b\r\n"):
+            answer = self.raw(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n" + headers + b"\r\n{}" + second)
+            self.assertIn(answer[:12], (b"HTTP/1.1 400", b""), headers)
+            self.assertLessEqual(answer.count(b"HTTP/1.1"), 1, headers)
+
+    def test_a_new_session_ends_the_one_that_was_used_least_recently(self):
+        self.serve()
+        used, unused = self.begin(), None
+        body = json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}})
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)
+        self.addCleanup(connection.close)
+        for number in range(4200):
+            connection.request("POST", "/mcp", body, {"Accept": BOTH, "Content-Type": "application/json"})
+            answer = connection.getresponse()
+            self.assertEqual(answer.status, 200, number)
+            answer.read()
+            unused = unused or answer.headers["Mcp-Session-Id"]
+            if number % 1000 == 500:
+                self.assertEqual(self.post(self.call("access", path="/"), Mcp_Session_Id=used)[0], 200)
+        self.assertEqual(self.post(self.call("access", path="/"), Mcp_Session_Id=used)[0], 200)
+        self.assertEqual(self.post(self.call("access", path="/"), Mcp_Session_Id=unused)[0], 404)
+
+    def test_answers_that_nobody_reads_are_bounded(self):
+        self.serve()
+        session = self.begin()
+        content = base64.b64encode(os.urandom(6 << 20)).decode()
+        self.post(self.call("write_file", path="/big", content=content), Mcp_Session_Id=session)
+        body = json.dumps(self.call("read_file", path="/big", length=8 << 20)).encode()
+        request = (f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: {BOTH}\r\nContent-Type: application/json\r\n"
+                   f"Mcp-Session-Id: {session}\r\nContent-Length: {len(body)}\r\n\r\n").encode() + body
+        unread = []
+        for _ in range(60):
+            one = socket.create_connection(("127.0.0.1", self.port), PATIENCE_SECONDS)
+            self.addCleanup(one.close)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            one.sendall(request)
+            unread.append(one)
+        statuses = [one.recv(12)[-3:] for one in unread]
+        self.assertIn(b"200", statuses)
+        self.assertIn(b"503", statuses)
+        with open(f"/proc/{self.server.pid}/status", encoding="utf8") as status:
+            peak = int(re.search(r"VmHWM:\s+(\d+) kB", status.read()).group(1))
+        self.assertLess(peak, 1 << 20)  # a gibibyte: 60 answers are more
+        for one in unread:
+            one.close()
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while self.post(self.call("access", path="/"), Mcp_Session_Id=session)[0] != 200:
+            self.assertLess(time.monotonic(), deadline)
 
     def test_bad_requests_are_told(self):
         self.serve()

@@ -170,7 +170,7 @@ class Robust(unittest.TestCase):
         self.warren("fs", "a", "write", "/secret", "outside")
         server = self.server("--root", "/work")
         self.assertEqual(server.call("read_file", path="/work/f")["content"][0]["text"], "inside")
-        for tool, arguments in (("read_file", {"path": "/secret"}), ("readdir", {"path": "/"}), ("tree", {}),
+        for tool, arguments in (("read_file", {"path": "/secret"}), ("readdir", {"path": "/"}), ("tree", {"path": "/"}),
                                 ("read_file", {"path": "/work/../secret"}), ("copy", {"from": "/secret", "to": "/work/s"}),
                                 ("memory", {"command": "create", "path": "/memories/m", "file_text": ""}),
                                 ("vfs_operation", {"operation": "read", "path": "/secret"}), ("history", {})):

@@ -19,8 +19,10 @@ PDF = (b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pa
 
 class Pages(http.server.BaseHTTPRequestHandler):
     content = {}
+    asked = []
 
     def do_GET(self):
+        self.asked.append(self.path)
         status, kind, body = self.content.get(self.path, (404, "text/plain", b"no"))
         self.send_response(status)
         if status in (301, 302):
@@ -127,6 +129,68 @@ def office_documents_are_read_and_searched(world):
     assert "docs:/o/hello.pdf" in [hit["ref"] for hit in world.tool("search", {"query": "Hello PDF"})["results"]]
 
 
+def every_cell_of_a_workbook_is_read(world):
+    sheet = ('<worksheet xmlns="m"><sheetData><row><c t="s"><v>0</v></c><c><v>42.5</v></c></row>'
+             '<row><c t="inlineStr"><is><t>inline</t></is></c><c t="b"><v>1</v></c></row></sheetData></worksheet>')
+    parts = {"[Content_Types].xml": "<Types/>",
+             "xl/workbook.xml": '<workbook xmlns:r="r"><sheets><sheet name="Prices" r:id="r1"/>'
+                                '<sheet name="Gone" r:id="r2"/></sheets></workbook>',
+             "xl/_rels/workbook.xml.rels": '<Relationships><Relationship Id="r1" Target="worksheets/sheet1.xml"/>'
+                                           '<Relationship Id="r2" Target="../../etc/passwd"/></Relationships>',
+             "xl/worksheets/sheet1.xml": sheet}
+
+    def make(name, members):
+        with zipfile.ZipFile(world.path(name), "w", zipfile.ZIP_DEFLATED) as made:
+            for member, text in members.items():
+                made.writestr(member, text)
+
+    make("plain.xlsx", parts)
+    make("shared.xlsx", {**parts, "xl/sharedStrings.xml": "<sst><si><r><t>apri</t></r><r><t>cot</t></r></si></sst>"})
+    make("broken.xlsx", {**parts, "xl/worksheets/sheet1.xml": "<worksheet>"})
+    # Small outside, and one text of a mebibyte in each of a thousand cells.
+    bomb = "<worksheet><row>" + '<c t="s"><v>0</v></c>' * 1000 + "</row></worksheet>"
+    make("bomb.xlsx", {**parts, "xl/worksheets/sheet1.xml": bomb,
+                       "xl/sharedStrings.xml": "<sst><si><t>" + "x" * (1 << 20) + "</t></si></sst>"})
+    add(world, "plain.xlsx", "shared.xlsx", "broken.xlsx", "bomb.xlsx", "--drive", "d")
+    read = lambda name: world.tool("context_read", {"path": f"d:/{name}"})["content"]  # noqa: E731
+    assert read("plain.xlsx") == "Prices\n\t42.5\ninline\tTRUE\n", read("plain.xlsx")
+    assert read("shared.xlsx") == "Prices\napricot\t42.5\ninline\tTRUE\n", read("shared.xlsx")
+    error = world.fails("context_read", {"path": "d:/broken.xlsx"})
+    assert "damaged" in error["message"], error
+    error = world.fails("context_read", {"path": "d:/bomb.xlsx"})
+    assert "bytes" in error["message"], error
+
+
+def a_page_and_pages_below_it(world):
+    with Server() as web:
+        for path in ("/m", "/m/n", "/d", "/d/e", "/d/e/f"):
+            Pages.content[path] = (200, "text/plain", path.encode() + b"\n")
+        for path in ("/m", "/m/n", "/d/e/f", "/d/e", "/d"):
+            assert add(world, web.url + path, "--allow-private")["added"] == 1, path
+        for path in ("/m", "/m/n", "/d", "/d/e", "/d/e/f"):
+            read = world.tool("context_read", {"path": web.url + path})
+            assert read["content"] == path + "\n", (path, read)
+            assert world.tool("context_info", {"path": web.url + path})["source"] == web.url + path
+        assert add(world, web.url + "/m", "--allow-private")["unchanged"] == 1
+        Pages.content["/m"] = (200, "text/plain", b"newer\n")
+        report = json.loads(world.run("context", "a", "refresh", "--all", "--allow-private", "--json"))
+        assert report["replaced"] == 1, report
+        assert world.tool("context_read", {"path": web.url + "/m"})["content"] == "newer\n"
+
+
+def the_policy_is_asked_before_the_network(world):
+    with Server() as web:
+        Pages.content["/post"] = (200, "text/plain", b"x\n")
+        assert add(world, web.url + "/post", "--allow-private")["added"] == 1
+        world.run("policy", "a", "set", "--preset", "no-network-drives")
+        Pages.asked = []
+        for words in (("add", web.url + "/post"), ("refresh", "url:/" + web.url + "/post")):
+            denied = subprocess.run([program(), "context", "a", *words, "--as-agent", "--allow-private"], cwd=world.dir,
+                                    env=world.env, capture_output=True, timeout=60)
+            assert denied.returncode == 1 and b"network drives are off" in denied.stderr, denied
+        assert Pages.asked == [], Pages.asked
+
+
 def pages_are_fetched_and_refreshed(world):
     with Server() as web:
         Pages.content["/post"] = (200, "text/html; charset=utf-8", b"<!doctype html><title>Post</title><p>first")
@@ -190,5 +254,7 @@ def two_processes_add_the_same(world):
 
 
 if __name__ == "__main__":
-    run_topic([a_folder_is_added_and_added_again, an_item_that_was_changed_here_is_not_replaced, a_document_gives_its_text, office_documents_are_read_and_searched, pages_are_fetched_and_refreshed,
+    run_topic([a_folder_is_added_and_added_again, an_item_that_was_changed_here_is_not_replaced, a_document_gives_its_text, office_documents_are_read_and_searched,
+               every_cell_of_a_workbook_is_read, pages_are_fetched_and_refreshed, a_page_and_pages_below_it,
+               the_policy_is_asked_before_the_network,
                redirects_and_errors_are_bounded, a_killed_add_goes_on, two_processes_add_the_same])

@@ -19,9 +19,10 @@ constexpr std::size_t kConfigBytesMax = std::size_t{4} << 20;
 Result<mcp::ServerEntry> entry_for(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
   mcp::ToolChoice choice{.is_read_only = args.has("read-only"), .is_for_peer = args.has("as")};
-  WARREN_TRY(mcp::select_tools(args.find("tools").value_or(""), choice).within("--tools"));
+  WARREN_TRY(mcp::select_tools(args.find("tools"), choice).within("--tools"));
   mcp::ServerEntry entry;
   entry.name = args.find("name").value_or(fmt::format("warren-{}", agent->id()));
+  WARREN_TRY(mcp::check_server_name(entry.name));
   entry.command = WARREN_TRY(canonical_host_path("/proc/self/exe"));
   std::string file = WARREN_TRY(canonical_host_path(agent->path()));
   entry.arguments = {"serve", "mcp", file};

@@ -5,6 +5,7 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -84,7 +85,7 @@ Result<mcp::ServiceOptions> mcp_options(Context& context, const Arguments& args,
   mcp::ToolChoice choice{.is_read_only = options.is_read_only,
                          .is_for_peer = view.open.fs->caller().grants != nullptr,
                          .reach = &options.reach};
-  options.tools = WARREN_TRY(mcp::select_tools(args.find("tools").value_or(""), choice).within("--tools"));
+  options.tools = WARREN_TRY(mcp::select_tools(args.find("tools"), choice).within("--tools"));
   options.is_conformance = args.has("conformance");
   options.version = kVersion;
   options.session = fmt::format("mcp-{}-{}", context.clock.now().seconds, ::getpid());
@@ -95,13 +96,18 @@ Result<mcp::ServiceOptions> mcp_options(Context& context, const Arguments& args,
 Result<std::string> read_token(const Arguments& args) {
   std::optional<std::string> file = args.find("token-file");
   if (!file) return std::string();
+  std::optional<struct stat> node = WARREN_TRY(find_host_file(*file).within("--token-file"));
+  if (node && (node->st_mode & 0077U) != 0) {
+    return Error(Code::kDenied, fmt::format("other users can use {}, which holds the token", quote(*file)),
+                 fmt::format("chmod 600 {}", quote(*file)));
+  }
   std::string text = WARREN_TRY(read_host_file(*file, kTokenBytesMax).within("--token-file"));
   std::string token(trimmed(text, kWhitespace));
   bool is_plain = token.find_first_of(kWhitespace) == token.npos;
   if (token.size() >= kTokenBytesMin && is_plain) return token;
   return Error(Code::kInvalid,
                fmt::format("{} must hold one word of at least {} characters", quote(*file), kTokenBytesMin),
-               "`head -c 24 /dev/urandom | base64 > FILE` makes one");
+               "`(umask 077; head -c 24 /dev/urandom | base64 > FILE)` makes one");
 }
 
 Status serve_over_http(Context& context, const Arguments& args, mcp::Service& service, int stop_fd) {

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""What `warren serve mcp` refuses: it changes nothing, and it says what to do instead.
+
+    WARREN=path/to/warren refusals.py [-v] [Refusals.test_name]
+"""
+import os
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from robust import PATIENCE_SECONDS, WARREN, Robust as Served  # noqa: E402
+
+MEBIBYTE = 1 << 20
+
+
+class Refusals(unittest.TestCase):
+    setUp = Served.setUp
+    warren = Served.warren
+    server = Served.server
+
+    def policy(self, text):
+        with open(f"{self.folder}/policy.json", "w", encoding="utf8") as file:
+            file.write(text)
+        self.warren("policy", "a", "set", "policy.json")
+
+    def fails(self, answer, kind):
+        self.assertTrue(answer["isError"], answer)
+        self.assertEqual(answer["structuredContent"]["error_type"], kind, answer)
+
+    def works(self, answer):
+        self.assertFalse(answer["isError"], answer)
+        return answer.get("structuredContent")
+
+    def text_of(self, server, path):
+        answer = server.call("read_file", path=path)
+        self.works(answer)
+        return answer["content"][0]["text"]
+
+    def test_a_refused_write_leaves_working_memory_as_it_was(self):
+        self.policy('{"version": 1, "limits": {"file_bytes": 100}}')
+        server = self.server()
+        path = "/mem/working/notes"
+        self.works(server.call("write_file", path=path, content="precious"))
+        big = "x" * 200
+        self.fails(server.call("write_file", path=path, content=big), "limit")
+        self.fails(server.call("edit_file", path=path, edits=[{"old_text": "precious", "new_text": big}]), "limit")
+        self.fails(server.call("write_file", path="/mem/working/new/file", content=big), "limit")
+        self.assertEqual(self.text_of(server, path), "precious")
+        self.assertFalse(self.works(server.call("access", path="/mem/working/new"))["exists"])
+        self.works(server.call("write_file", path=path, content="changed"))
+        self.assertEqual(self.text_of(server, path), "changed")
+
+    def test_copies_between_mounts(self):
+        server = self.server()
+        self.works(server.call("write_file", path="/src", content="source"))
+        self.works(server.call("write_file", path="/mem/working/dst", content="precious"))
+        self.works(server.call("copy", **{"from": "/src", "to": "/mem/working/dst"}))
+        self.assertEqual(self.text_of(server, "/mem/working/dst"), "source")
+        self.works(server.call("copy", **{"from": "/mem/working/dst", "to": "/back"}))
+        self.assertEqual(self.text_of(server, "/back"), "source")
+        self.works(server.call("write_file", path="/d/e/f", content="deep"))
+        self.works(server.call("copy", **{"from": "/d", "to": "/mem/working/d", "recursive": True}))
+        self.assertEqual(self.text_of(server, "/mem/working/d/e/f"), "deep")
+        refused = server.call("rename", **{"from": "/src", "to": "/mem/working/moved"})
+        self.fails(refused, "cross_device")
+        self.assertIn("copy", refused["structuredContent"]["next_action_hint"])
+
+    def test_the_policy_binds_keys(self):
+        self.warren("kv", "a", "set", "plan", '"mine"')
+        self.warren("policy", "a", "set", "--preset", "read-only")
+        server = self.server()
+        self.fails(server.call("kv_set", key="plan", value=1), "denied")
+        self.fails(server.call("kv_delete", key="plan"), "denied")
+        self.assertEqual(self.works(server.call("kv_get", key="plan"))["value"], "mine")
+        self.policy('{"version": 1, "limits": {"file_bytes": 20}, "rules": '
+                    '[{"space": "user", "path": "/state/kv/secret/**", "effect": "deny"}]}')
+        self.warren("kv", "a", "set", "secret/a", "1")
+        self.fails(server.call("kv_get", key="secret/a"), "denied")
+        self.fails(server.call("kv_set", key="secret/b", value=1), "denied")
+        self.assertEqual(self.works(server.call("kv_list"))["keys"], ["plan"])
+        self.assertIn("error", server.ask("resources/read", uri="kv://a/secret/a"))
+        self.fails(server.call("kv_set", key="long", value="x" * 30), "limit")
+        self.works(server.call("kv_set", key="short", value="x"))
+        self.assertEqual(self.warren("kv", "a", "get", "secret/a").strip(), "1")
+
+    def test_a_root_hides_what_is_outside(self):
+        self.warren("fs", "a", "mkdir", "/work")
+        self.warren("fs", "a", "mkdir", "/out")
+        for path in ("/work/a.txt", "/out/s.txt"):
+            self.warren("fs", "a", "write", path, "inside")
+        server = self.server("--root", "/work")
+        self.assertEqual([one["path"] for one in self.works(server.call("grep", pattern="insi"))["matches"]], ["/work/a.txt"])
+        self.assertEqual([one["path"] for one in self.works(server.call("find", pattern="*.txt"))["matches"]], ["/work/a.txt"])
+        self.works(server.call("tree"))
+        for tool in ("stat", "access", "read_file"):
+            refused = server.call(tool, path="/out/s.txt")
+            self.fails(refused, "denied")
+            self.assertIn("/work", refused["structuredContent"]["next_action_hint"])
+        self.fails(server.call("vfs_operation", operation="exists", path="/out/s.txt"), "denied")
+
+    def test_quota_counts_keys_and_old_checkpoints_go(self):
+        self.warren("quota", "a", "--bytes", "3M")
+        self.warren("checkpoint", "a", "take", "start")
+        server = self.server()
+        self.works(server.call("kv_set", key="a", value="x" * (2 * MEBIBYTE)))
+        self.fails(server.call("kv_set", key="b", value="x" * (2 * MEBIBYTE)), "limit")
+        self.works(server.call("kv_delete", key="a"))
+        for number in range(12):
+            self.works(server.call("write_file", path="/f", content=str(number) * MEBIBYTE))
+            self.works(server.call("restore", checkpoint="start", paths=["/f"]))
+        self.assertEqual(server.end(), 0)
+        listed = self.warren("checkpoint", "a", "list")
+        self.assertLess(listed.count("before-restore"), 6, listed)
+
+    def test_an_agents_checkpoint_has_no_name_of_the_operator(self):
+        server = self.server()
+        self.works(server.call("write_file", path="/a", content="operator"))
+        self.warren("checkpoint", "a", "take", "precious")
+        self.works(server.call("write_file", path="/a", content="agent"))
+        self.fails(server.call("checkpoint", name="precious"), "already_exists")
+        self.works(server.call("checkpoint", name="mine"))
+        self.works(server.call("checkpoint", name="mine"))
+        self.assertEqual(self.warren("fs", "a", "cat", "/a@precious"), "operator")
+
+    def test_the_agent_keeps_the_directories_of_the_namespace(self):
+        server = self.server()
+        for path in ("/mem/semantic", "/ipc/inbox"):
+            self.fails(server.call("remove", path=path), "denied")
+        self.fails(server.call("rename", **{"from": "/mem/semantic", "to": "/elsewhere"}), "denied")
+        self.works(server.call("mkdir", path="/mine"))
+        self.works(server.call("remove", path="/mine"))
+
+    def test_grep_without_a_path_leaves_the_trail_out(self):
+        server = self.server()
+        self.works(server.call("write_file", path="/notes", content="todo\n"))
+        for _ in range(3):
+            found = self.works(server.call("grep", pattern="todo"))
+        self.assertEqual([one["path"] for one in found["matches"]], ["/notes"])
+
+    def test_a_value_that_no_answer_carries(self):
+        server = self.server()
+        self.works(server.call("kv_set", key="big", value="x" * (9 * MEBIBYTE)))
+        self.fails(server.call("kv_get", key="big"), "limit")
+
+    def test_an_empty_list_of_tools_is_not_all_of_them(self):
+        for words in ("", "files,,keys", " ", ","):
+            done = subprocess.run([WARREN, "serve", "mcp", "a", "--tools", words], cwd=self.folder, capture_output=True,
+                                  stdin=subprocess.DEVNULL, text=True, check=False, timeout=PATIENCE_SECONDS)
+            self.assertEqual(done.returncode, 1, words)
+            self.assertIn("--tools", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
