@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""What encrypting a whole agent costs: the same work on a plain and on an encrypted agent, in turns.
+"""What encryption costs: the same work on a plain agent, on one that is encrypted as a whole, and on one whose files are
+encrypted by a pattern, in turns. In mounts, also by gocryptfs, if it is installed.
 
     WARREN=build/release/src/warren bench/encrypt.py [DIR]
 
-Prints the median seconds of each and their ratio. Each call is a process of its own, so the cost of opening is in it.
+Prints the median seconds of each, and their ratio to plain. Each call is a process of its own, so the cost of opening
+is in it. A mount is made anew before each reading, so that the kernel has no content of it.
 """
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -14,10 +17,11 @@ import tempfile
 import time
 
 WARREN = os.path.abspath(os.environ["WARREN"])
-ROUNDS = 7
+ROUNDS = int(os.environ.get("ROUNDS", "7"))
 BIG_BYTES = 128 << 20
 SMALL_FILES = 2000
-KINDS = {"plain": [], "encrypted": ["--encrypt"]}
+KINDS = ("plain", "whole", "pattern")
+GOCRYPTFS = shutil.which("gocryptfs") if os.path.exists("/dev/fuse") else None
 
 
 def prepare(work):
@@ -25,41 +29,91 @@ def prepare(work):
     (work / "tree").mkdir()
     for number in range(SMALL_FILES):
         (work / "tree" / f"f{number}").write_bytes(os.urandom(3000))
+    (work / "point").mkdir()
 
 
-def measure(work, environment, kind):
-    """operation → seconds"""
-    def run(*words):
+class Bench:
+    def __init__(self, work):
+        self.work = work
+        self.environment = os.environ | {"HOME": str(work), "XDG_CONFIG_HOME": f"{work}/config"}
+
+    def run(self, *words):
         began = time.monotonic()
-        subprocess.run([WARREN, *words], cwd=work, env=environment, stdout=subprocess.DEVNULL, check=True)
+        subprocess.run(words, cwd=self.work, env=self.environment, stdout=subprocess.DEVNULL, check=True)
         return time.monotonic() - began
 
-    run("init", kind, "--force", *KINDS[kind])
-    subprocess.run(["rm", "-rf", work / "out"], check=True)
-    return {"open": run("fs", kind, "ls", "/"),
-            "put 128 MiB": run("fs", kind, "put", "big", "/big"),
-            "cat 128 MiB": run("fs", kind, "cat", "/big"),
-            "put 2,000 files": run("fs", kind, "put", "tree", "/tree"),
-            "get 2,000 files": run("fs", kind, "get", "/tree", "out"),
-            "backup": run("backup", kind, f"{kind}-{time.monotonic_ns()}.copy")}
+    def make(self, kind):
+        self.run(WARREN, "init", kind, "--force", *(["--encrypt"] if kind == "whole" else []))
+        if kind == "pattern":
+            self.run(WARREN, "encrypt", kind, "/big", "/tree")
+
+    def by_command(self, kind):
+        """operation → seconds"""
+        self.make(kind)
+        shutil.rmtree(self.work / "out", ignore_errors=True)
+        return {"open": self.run(WARREN, "fs", kind, "ls", "/"),
+                "put 128 MiB": self.run(WARREN, "fs", kind, "put", "big", "/big"),
+                "cat 128 MiB": self.run(WARREN, "fs", kind, "cat", "/big"),
+                "put 2,000 files": self.run(WARREN, "fs", kind, "put", "tree", "/tree"),
+                "get 2,000 files": self.run(WARREN, "fs", kind, "get", "/tree", "out"),
+                "backup": self.run(WARREN, "backup", kind, f"{kind}-{time.monotonic_ns()}.copy")}
+
+    def by_mount(self, kind):
+        point = str(self.work / "point")
+        if kind == "gocryptfs":
+            shutil.rmtree(self.work / "cipher", ignore_errors=True)
+            (self.work / "cipher").mkdir()
+            self.run(GOCRYPTFS, "-q", "-init", "-extpass", "echo password", "cipher")
+
+            def mount():
+                self.run(GOCRYPTFS, "-q", "-extpass", "echo password", "cipher", point)
+
+            def umount():
+                self.run("fusermount3", "-u", point)
+        else:
+            self.make(kind)
+
+            def mount():
+                self.run(WARREN, "mount", kind, point)
+
+            def umount():
+                self.run(WARREN, "umount", point)
+        times = {}
+        for operation, script in (("mount: write 128 MiB", "cp big point/big && sync point/big"),
+                                  ("mount: read 128 MiB", "cat point/big > /dev/null"),
+                                  ("mount: write 2,000 files", "cp -r tree point/tree && sync point/tree/f0"),
+                                  ("mount: read 2,000 files", "cat point/tree/* > /dev/null")):
+            mount()
+            try:
+                times[operation] = self.run("sh", "-c", script)
+            finally:
+                umount()
+        return times
 
 
 def main():
     with tempfile.TemporaryDirectory(dir=sys.argv[1] if len(sys.argv) > 1 else None) as folder:
-        work = pathlib.Path(folder)
-        environment = os.environ | {"HOME": folder, "XDG_CONFIG_HOME": f"{folder}/config"}
-        prepare(work)
+        bench = Bench(pathlib.Path(folder))
+        prepare(bench.work)
+        rivals = ("gocryptfs",) if GOCRYPTFS else ()
         times = {}
         for _ in range(ROUNDS):
-            for kind in KINDS:
-                for operation, seconds in measure(work, environment, kind).items():
+            for kind in KINDS + rivals:
+                found = {} if kind in rivals else bench.by_command(kind)
+                if os.path.exists("/dev/fuse"):
+                    found |= bench.by_mount(kind)
+                for operation, seconds in found.items():
                     times.setdefault(operation, {}).setdefault(kind, []).append(seconds)
-            for copy in work.glob("*.copy"):
+            for copy in bench.work.glob("*.copy"):
                 copy.unlink()
-        print(f"{'':<18}{'plain':>10}{'encrypted':>12}{'ratio':>8}")
+        print(f"{'':<26}" + "".join(f"{kind:>18}" for kind in KINDS + rivals))
         for operation, found in times.items():
-            plain, encrypted = (statistics.median(found[kind]) for kind in ("plain", "encrypted"))
-            print(f"{operation:<18}{plain:>9.3f}s{encrypted:>11.3f}s{encrypted / plain:>8.2f}")
+            plain = statistics.median(found["plain"])
+            row = ""
+            for kind in KINDS + rivals:
+                middle = statistics.median(found[kind]) if kind in found else None
+                row += f"{middle:>9.3f}s ({middle / plain:>4.2f}) " if middle is not None else f"{'-':>18}"
+            print(f"{operation:<26}{row}")
 
 
 if __name__ == "__main__":

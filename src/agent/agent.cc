@@ -98,10 +98,12 @@ Result<std::unique_ptr<Store>> open_on_record(std::unique_ptr<Store> store, cons
                  fmt::format("what is read of agent {} is recorded in its file, so it cannot be opened read-only", who),
                  fmt::format("open it for writing; {}", kHint));
   }
-  Result<std::unique_ptr<Store>> writable = Store::open(
-      store->path(),
-      {.durability = options.durability, .commits = options.commits, .find_key = store->database().key_finder()},
-      clock);
+  Result<std::unique_ptr<Store>> writable = Store::open(store->path(),
+                                                        {.durability = options.durability,
+                                                         .commits = options.commits,
+                                                         .find_key = store->database().key_finder(),
+                                                         .find_content_key = agent_content_keys(store->path())},
+                                                        clock);
   if (writable.ok() && (*writable)->schema().is_current()) return writable;
   bool is_fixed =
       writable.ok() || writable.error().code() == Code::kReadOnly || writable.error().code() == Code::kDenied;
@@ -120,7 +122,8 @@ Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options, Clock& c
                              .durability = options.durability,
                              .commits = options.commits,
                              .checkpoint = options.checkpoint,
-                             .find_key = agent_keys(path)};
+                             .find_key = agent_keys(path),
+                             .find_content_key = agent_content_keys(path)};
   if (path == kMemoryAgent) store_options.mode = OpenMode::kCreate;
   auto store = WARREN_TRY(Store::open(path, store_options, clock));
   WARREN_TRY(check_still_encrypted(*store, path));

@@ -372,9 +372,6 @@ Status delete_agent(const std::string& path, Clock& clock) {
   return sync_host_dir(std::string(directory_of(path)));
 }
 
-namespace {
-
-// The search index has the text of the files, encrypted with the old key or not at all. It is made again (src/context).
 Status remove_search_index(std::string path) {
   constexpr std::string_view kAgentEnding = ".db";
   if (path.ends_with(kAgentEnding)) path.resize(path.size() - kAgentEnding.size());
@@ -382,6 +379,8 @@ Status remove_search_index(std::string path) {
     WARREN_TRY(remove_host_file(path + ending));
   return Ok{};
 }
+
+namespace {
 
 // What is not an agent, or an older one, is left alone; what a killed process left is finished.
 Status check_rekeyable(const std::string& path, const KeyFinder& find_key, NewKey change, Clock& clock) {

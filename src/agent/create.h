@@ -83,6 +83,9 @@ Status remove_working_memory(const std::string& agent_path);
 // process has it open.
 Status delete_agent(const std::string& path, Clock& clock);
 
+// The search index has the text of the files, encrypted with the old key or not at all. It is made again (src/context).
+Status remove_search_index(std::string path);
+
 // Writes an agent's file anew, and gives it the agent's name when it is complete, so that a crash leaves the agent as
 // it was or as it is to be. kBusy if any process has the agent open. Notes of keys stay, for backups.
 enum class NewKey {

@@ -24,7 +24,8 @@ constexpr std::size_t kSecretBytesMax = 4096;
 constexpr std::size_t kPassphraseBytesMin = 8;
 constexpr std::size_t kKeyNoteBytes = 65'536;
 constexpr std::size_t kMasterBytes = 32;
-constexpr std::string_view kDerivation = "warren agent file 1";  // part of the format: never change it
+constexpr std::string_view kDerivation = "warren agent file 1";  // part of the format: never change them
+constexpr std::string_view kContentDerivation = "warren agent content 1";
 constexpr std::string_view kInHex = "_hex";  // ending of a name in a note, if its value is not UTF-8
 constexpr const char* kFileKeyVariable = "WARREN_KEY";
 constexpr const char* kFileKeyFileVariable = "WARREN_KEY_FILE";
@@ -82,13 +83,23 @@ Result<Secret> master_of(const Secret& secret, std::string_view salt, const KeyS
 }
 
 // Depends on the salt, so that a changed one is noticed, and so that files with the same secret have different keys.
-Result<SharedDatabaseKey> derive(const KeySource& source, std::string_view salt) {
+Result<Secret> derive_secret(const KeySource& source, std::string_view salt, std::string_view purpose) {
   Secret secret = WARREN_TRY(read_source(source));
   Secret master = WARREN_TRY(master_of(secret, salt, source));
-  Sha256::Value key = hmac_sha256(as_bytes(master.text()), as_bytes(std::string(kDerivation) + std::string(salt)));
-  auto shared = std::make_shared<const DatabaseKey>(as_text(Bytes(key)), salt);
+  Sha256::Value key = hmac_sha256(as_bytes(master.text()), as_bytes(std::string(purpose) + std::string(salt)));
+  Secret derived{std::string(as_text(Bytes(key)))};
   ::explicit_bzero(key.data(), key.size());
-  return SharedDatabaseKey(std::move(shared));
+  return derived;
+}
+
+Result<SharedDatabaseKey> derive(const KeySource& source, std::string_view salt) {
+  Secret key = WARREN_TRY(derive_secret(source, salt, kDerivation));
+  return SharedDatabaseKey(std::make_shared<const DatabaseKey>(key.text(), salt));
+}
+
+Result<std::string> derive_content(const KeySource& source, std::string_view salt) {
+  Secret key = WARREN_TRY(derive_secret(source, salt, kContentDerivation));
+  return std::string(key.text());
 }
 
 const char* name_in_note(KeySourceKind kind) {
@@ -174,6 +185,12 @@ std::optional<KeySource> find_given_source() {
   return std::nullopt;
 }
 
+std::string hint_for_key(const std::string& agent_path) {
+  return fmt::format(
+      "`warren key {} --key-file FILE` notes where it is (also --key-env, --key-command); or set {}, {} or {}",
+      agent_path, kFileKeyVariable, kFileKeyFileVariable, kFileKeyCommandVariable);
+}
+
 }  // namespace
 
 bool is_variable_name(std::string_view text) {
@@ -229,6 +246,29 @@ void remove_key_note(const NewFileKey& key) {
   remove_host_file(key.note).ignore("it is the key of a file that does not exist");
 }
 
+Result<NotedContentKey> make_content_key(const std::optional<KeySource>& source, const std::string& agent_path) {
+  KeySource from = source.value_or(KeySource{});
+  if (!source) from.value = hex_of(as_bytes(random_bytes(kMasterBytes)));
+  NotedContentKey made;
+  made.key.salt = random_bytes(ContentKey::kSaltBytes);
+  made.key.secret = WARREN_TRY(derive_content(from, made.key.salt));
+  made.note = WARREN_TRY(put_key_note(made.key.salt, from, agent_path));
+  return made;
+}
+
+void remove_key_note(const NotedContentKey& key) {
+  remove_host_file(key.note).ignore("it is the key of files that were not encrypted");
+}
+
+ContentKeyFinder agent_content_keys(const std::string& agent_path) {
+  return [agent_path](std::string_view salt) -> Result<std::string> {
+    std::optional<KeySource> source = WARREN_TRY(find_key_note(salt));
+    if (!source) source = find_given_source();
+    if (source) return derive_content(*source, salt);
+    return Error(Code::kDenied, "nobody has noted where that key is", hint_for_key(agent_path));
+  };
+}
+
 namespace {
 
 // Opening an agent takes several connections, and a passphrase or a command takes its time: asked once. For one thread.
@@ -253,11 +293,9 @@ KeyFinder agent_keys(const std::string& agent_path) {
     std::optional<KeySource> source = WARREN_TRY(find_key_note(salt));
     if (!source) source = find_given_source();
     if (source) return keys_from(*source, agent_path)(salt);
-    return Error(
-        Code::kDenied, fmt::format("agent {} is encrypted, and there is no key for it", quote(agent_id_of(agent_path))),
-        fmt::format("`warren key {} --key-file FILE` notes where it is (also --key-env, --key-command); or set "
-                    "{}, {} or {}",
-                    agent_path, kFileKeyVariable, kFileKeyFileVariable, kFileKeyCommandVariable));
+    return Error(Code::kDenied,
+                 fmt::format("agent {} is encrypted, and there is no key for it", quote(agent_id_of(agent_path))),
+                 hint_for_key(agent_path));
   });
 }
 
@@ -280,12 +318,57 @@ Result<std::optional<KeyPlace>> find_key_place(const std::string& agent_path, Cl
   return std::optional(KeyPlace{.source = *std::move(noted), .note = std::move(note)});
 }
 
+Result<std::vector<ContentKeyPlace>> list_content_key_places(const std::string& agent_path, Clock& clock) {
+  auto store =
+      WARREN_TRY(Store::open(agent_path, {.mode = OpenMode::kReadOnly, .find_key = agent_keys(agent_path)}, clock));
+  std::vector<ContentKeyPlace> places;
+  if (store->content_keys() == nullptr) return places;
+  for (const ContentKeyRow& row : store->content_keys()->rows()) {
+    ContentKeyPlace place{.name = name_of_content_key(row.salt), .is_replaced = row.replaced_by.has_value()};
+    place.source = WARREN_TRY(find_key_note(row.salt));
+    if (place.source) place.note = WARREN_TRY(note_path(row.salt));
+    else place.source = find_given_source();
+    for (const CipherPattern& one : store->content_keys()->patterns()) {
+      if (one.key == row.id) place.patterns.push_back(one.pattern);
+    }
+    places.push_back(std::move(place));
+  }
+  return places;
+}
+
+namespace {
+
+// The key of files that this source has.
+Result<std::string> adopt_content_key(const std::string& agent_path, const KeySource& source, ContentKeys& keys) {
+  for (const ContentKeyRow& row : keys.rows()) {
+    Secret secret(WARREN_TRY(derive_content(source, row.salt)));
+    Sha256::Value proof = ContentKey::proof_of(as_bytes(secret.text()));
+    if (as_text(Bytes(proof)) == row.proof) return put_key_note(row.salt, source, agent_path);
+  }
+  return Error(Code::kDenied, fmt::format("no file of agent {} is encrypted with the key in {}",
+                                          quote(agent_id_of(agent_path)), describe(source)));
+}
+
+}  // namespace
+
 Result<std::string> adopt_key(const std::string& agent_path, const KeySource& source, Clock& clock) {
-  auto store = WARREN_TRY(
-      Store::open(agent_path, {.mode = OpenMode::kReadOnly, .find_key = keys_from(source, agent_path)}, clock));
-  const SharedDatabaseKey& key = store->database().key();
-  if (!key) return not_encrypted(agent_path);
-  return put_key_note(key->salt(), source, agent_path);
+  StoreOptions options{.mode = OpenMode::kReadOnly, .find_key = keys_from(source, agent_path)};
+  Result<std::unique_ptr<Store>> whole = Store::open(agent_path, options, clock);
+  if (whole.ok() && (*whole)->database().key()) {
+    return put_key_note((*whole)->database().key()->salt(), source, agent_path);
+  }
+  // If it is encrypted as a whole, with another key, it may be the key of files in it.
+  std::unique_ptr<Store> store;
+  if (whole.ok()) {
+    store = std::move(whole).take_value();
+  } else {
+    options.find_key = agent_keys(agent_path);
+    Result<std::unique_ptr<Store>> known = Store::open(agent_path, options, clock);
+    if (!known.ok() || (*known)->content_keys() == nullptr) return std::move(whole).take_error();
+    store = std::move(known).take_value();
+  }
+  if (store->content_keys() == nullptr) return not_encrypted(agent_path);
+  return adopt_content_key(agent_path, source, *store->content_keys());
 }
 
 }  // namespace warren

@@ -17,6 +17,8 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "store/content_keys.h"
+#include "store/encrypt_files.h"
 #include "store/store.h"
 
 namespace warren {
@@ -59,6 +61,16 @@ Result<NewFileKey> make_file_key(const std::optional<KeySource>& source, const s
 // Removes the note of a key whose file could not be created.
 void remove_key_note(const NewFileKey& key);
 
+// The same for a key that encrypts single files (store/content_keys.h); it has a salt and a note of its own.
+struct NotedContentKey {
+  NewContentKey key;
+  std::string note;  // its path
+};
+Result<NotedContentKey> make_content_key(const std::optional<KeySource>& source, const std::string& agent_path);
+void remove_key_note(const NotedContentKey& key);
+// By its note, or by the variables.
+ContentKeyFinder agent_content_keys(const std::string& agent_path);
+
 // For opening the agent at this path: by its note, or by the variables. Errors name the agent and say what to do. What
 // a finder has found it keeps, so that a source is asked once for several connections.
 KeyFinder agent_keys(const std::string& agent_path);
@@ -70,8 +82,18 @@ struct KeyPlace {
 };
 Result<std::optional<KeyPlace>> find_key_place(const std::string& agent_path, Clock& clock);
 
-// Notes that the agent's key comes from this source, once the agent was opened with it. Returns the note's path.
-// kInvalid if the agent is not encrypted.
+// The same for each key that its files are, or were, encrypted with. They need not be found.
+struct ContentKeyPlace {
+  std::string name;  // name_of_content_key
+  bool is_replaced = false;
+  std::optional<KeySource> source;  // nullopt: nobody knows
+  std::optional<std::string> note;
+  std::vector<std::string> patterns;
+};
+Result<std::vector<ContentKeyPlace>> list_content_key_places(const std::string& agent_path, Clock& clock);
+
+// Notes that the agent's key comes from this source, once the agent was opened with it, or, if it is a key of its
+// files, that key. Returns the note's path. kInvalid if nothing is encrypted, kDenied if it is not the key.
 Result<std::string> adopt_key(const std::string& agent_path, const KeySource& source, Clock& clock);
 
 // Finds keys in this source only.

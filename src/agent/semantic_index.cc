@@ -7,6 +7,7 @@
 #include "backends/vector/vector_item.h"
 #include "base/below.h"
 #include "base/path.h"
+#include "fs/encrypted.h"
 #include "fs/list_dir.h"
 #include "fs/path_ops.h"
 #include "store/sqlite_fs.h"
@@ -343,7 +344,11 @@ Result<VectorRow> SemanticIndex::read_row(const std::string& path, const Attribu
   if (is_usable) return std::move(*stored);
   VectorRow row;
   row.stamp = stamp;
-  if (node.size > kItemBytes) {
+  // Its text would be in the clear beside it, unless the whole agent is encrypted.
+  bool is_hidden = !store_.database().key() && WARREN_TRY(is_encrypted(fs_, node.inode));
+  if (is_hidden) {
+    row.problem = "the file is encrypted, and the index is not";
+  } else if (node.size > kItemBytes) {
     row.problem = fmt::format("the file has {} bytes; an item has at most {}", node.size, kItemBytes);
   } else {
     std::string content = WARREN_TRY(read_node(fs_, node).within([&] { return "read " + quote(path); }));

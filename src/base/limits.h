@@ -81,6 +81,10 @@ inline constexpr int kDiffCost = 2048;
 // Beyond this size a patch only says that a file differs, and a merge is not attempted.
 inline constexpr std::uint64_t kPatchFileBytes = std::uint64_t{64} << 20;
 
+// Of an agent whose files are encrypted by patterns.
+inline constexpr std::size_t kContentKeys = 1000;
+inline constexpr std::size_t kCipherPatterns = 256;
+
 inline constexpr int kFaultSweep = 2000;  // tests: disk calls tried one by one until none fails
 
 }  // namespace warren::limits

@@ -8,6 +8,7 @@
 #include "base/path.h"
 #include "context/extract.h"
 #include "db/transaction.h"
+#include "fs/encrypted.h"
 #include "fs/list_dir.h"
 #include "fs/path_ops.h"
 #include "os/host_files.h"
@@ -301,6 +302,11 @@ Result<CatchUp::Snapshot> CatchUp::read_file_now(const IndexedTree& tree, const 
   now.is_known =
       known && trust == Trust::kStamp && !now.stamp.empty() && known->inode == node->inode && known->stamp == now.stamp;
   if (now.is_known) return now;
+  // The index of an encrypted agent is encrypted itself; any other would have the text in the clear.
+  if (!agent_.store().database().key() && WARREN_TRY(of_agent(is_encrypted(*tree.fs, node->inode)))) {
+    now.problem = "the file is encrypted, and the index is not";
+    return now;
+  }
   if (node->size > kIndexedFileBytes) {
     now.problem = fmt::format("the file has {} bytes; text is indexed up to {}", node->size, kIndexedFileBytes);
     Result<std::string> beginning = read_content(*tree.fs, *node, kTypeBytes);

@@ -1,7 +1,9 @@
 #include "store/chunks.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -15,8 +17,8 @@ constexpr std::uint64_t kChunksAtOnce = 16;  // in one statement
 
 }  // namespace
 
-Result<std::unique_ptr<Chunks>> Chunks::open(Database& db, const Schema& schema, UndoLog& undo) {
-  std::unique_ptr<Chunks> chunks(new Chunks(db, schema.chunk_bytes, undo));
+Result<std::unique_ptr<Chunks>> Chunks::open(Database& db, const Schema& schema, UndoLog& undo, FileCiphers* ciphers) {
+  std::unique_ptr<Chunks> chunks(new Chunks(db, schema.chunk_bytes, undo, ciphers));
   chunks->get_ = WARREN_TRY(db.prepare("SELECT data FROM fs_data WHERE ino = ? AND chunk_index = ?"));
   chunks->range_ =
       WARREN_TRY(db.prepare("SELECT chunk_index, data FROM fs_data WHERE ino = ? AND chunk_index BETWEEN ? AND ? "
@@ -114,7 +116,18 @@ Status Chunks::write_back() {
   for (Inode node : ordered) WARREN_TRY(write_back(node));
   kept_queue_.clear();
   last_chunks_.clear();
-  return Ok{};
+  return ciphers_ != nullptr ? write_back_kept(database_, [this] { return ciphers_->flush(); }) : Status(Ok{});
+}
+
+// Without a batch, the row of an encrypted file is written at once, so that a change that fails is seen to be one.
+Status Chunks::finish(Inode node, std::uint64_t size) {
+  if (ciphers_ == nullptr) return Ok{};
+  ciphers_->resize(node, size);
+  return flush_alone();
+}
+
+Status Chunks::flush_alone() {
+  return ciphers_ != nullptr && !database_.batch().is_open() ? ciphers_->flush() : Status(Ok{});
 }
 
 Result<bool> Chunks::write_back_one() {
@@ -158,6 +171,37 @@ class ChunkCopy {
   std::size_t filled_ = 0;
 };
 
+// The seals of a range of chunks, which the chunks must have one by one.
+class SealedChunks {
+ public:
+  SealedChunks(FileCiphers& ciphers, const FileCiphers::File& file, Inode node, std::vector<FileCiphers::Seal> seals)
+      : ciphers_(ciphers), file_(file), node_(node), seals_(std::move(seals)) {}
+
+  // The content of the next chunk, in `buffer`. One that was replaced in memory is not decrypted.
+  Result<Bytes> open(std::uint64_t index, Bytes data, bool is_replaced, std::string& buffer) {
+    if (next_ == seals_.size() || seals_[next_].index != index) return mismatch();
+    const FileCiphers::Seal& seal = seals_[next_++];
+    if (is_replaced) return Bytes();
+    buffer.resize(data.size());
+    WARREN_TRY(ciphers_.open(file_, node_, seal, data, as_mutable_bytes(buffer)));
+    return as_bytes(buffer);
+  }
+
+  Status check_end() const { return next_ == seals_.size() ? Status(Ok{}) : Status(mismatch()); }
+
+  static Error mismatch() {
+    return {Code::kCorrupt, "it is encrypted, and has other chunks than were stored: it was changed without its key",
+            "restore it from a checkpoint or a backup, or remove it"};
+  }
+
+ private:
+  FileCiphers& ciphers_;
+  const FileCiphers::File& file_;
+  Inode node_;
+  std::vector<FileCiphers::Seal> seals_;
+  std::size_t next_ = 0;
+};
+
 Status Chunks::read(Inode node, std::uint64_t offset, MutableBytes out) {
   if (out.empty()) return Ok{};
   std::uint64_t first = offset / chunk_bytes_;
@@ -178,13 +222,23 @@ Status Chunks::read(Inode node, std::uint64_t offset, MutableBytes out) {
       copy.add(newer->first, as_bytes(newer->second.data));
     }
   };
+  std::optional<SealedChunks> sealed;
+  if (FileCiphers::File* file = find_cipher(node)) {
+    sealed.emplace(*ciphers_, *file, node, WARREN_TRY(ciphers_->list_seals(node, first, last)));
+  }
   Rows rows = range_.bind(1, node.value).bind(2, first).bind(3, last).rows();
   while (WARREN_TRY(rows.next())) {
     auto index = static_cast<std::uint64_t>(rows.integer(0));
     add_kept_until(index);
     bool is_old = newer != kept.end() && newer->first == index;
-    if (!is_old) copy.add(index, rows.blob(1));
+    Bytes data = rows.blob(1);
+    if (sealed) {
+      WARREN_TRY(check_stored(node, index, data.size()));
+      data = WARREN_TRY(sealed->open(index, data, is_old, sealed_));
+    }
+    if (!is_old) copy.add(index, data);
   }
+  if (sealed) WARREN_TRY(sealed->check_end());
   add_kept_until(last + 1);
   copy.finish();
   return Ok{};
@@ -217,8 +271,10 @@ Status Chunks::write(Inode node, std::uint64_t size, std::uint64_t offset, Bytes
       WARREN_TRY(write_part(node, new_size, index, begin, part));
     }
   }
-  return Ok{};
+  return finish(node, new_size);
 }
+
+Status Chunks::grow(Inode node, std::uint64_t size) { return finish(node, size); }
 
 Status Chunks::write_part(Inode node, std::uint64_t new_size, std::uint64_t index, std::size_t begin, Bytes data) {
   WARREN_TRY(load(node, index));
@@ -255,14 +311,27 @@ Result<bool> Chunks::load(Inode node, std::uint64_t index) {
     return true;
   }
   buffer_.clear();
+  FileCiphers::File* file = find_cipher(node);
+  std::vector<FileCiphers::Seal> seals;
+  if (file != nullptr) seals = WARREN_TRY(ciphers_->list_seals(node, index, index));
   Rows rows = get_.bind(1, node.value).bind(2, index).rows();
-  if (!WARREN_TRY(rows.next())) return false;
-  buffer_ = as_text(rows.blob(0));
-  if (buffer_.size() > chunk_bytes_) {
-    return Error(Code::kCorrupt, fmt::format("chunk {} of node {} has {} bytes, more than the chunk size {}", index,
-                                             node.value, buffer_.size(), chunk_bytes_));
+  if (!WARREN_TRY(rows.next())) {
+    if (file != nullptr) WARREN_TRY(SealedChunks(*ciphers_, *file, node, std::move(seals)).check_end());
+    return false;
   }
+  WARREN_TRY(check_stored(node, index, rows.blob(0).size()));
+  if (file == nullptr) {
+    buffer_ = as_text(rows.blob(0));
+    return true;
+  }
+  WARREN_TRY(SealedChunks(*ciphers_, *file, node, std::move(seals)).open(index, rows.blob(0), false, buffer_));
   return true;
+}
+
+Status Chunks::check_stored(Inode node, std::uint64_t index, std::size_t bytes) const {
+  if (bytes <= chunk_bytes_) return Ok{};
+  return Error(Code::kCorrupt, fmt::format("chunk {} of node {} has {} bytes, more than the chunk size {}", index,
+                                           node.value, bytes, chunk_bytes_));
 }
 
 Status Chunks::put(Inode node, std::uint64_t index, Bytes data) {
@@ -281,6 +350,15 @@ Status Chunks::put(Inode node, std::uint64_t index, Bytes data) {
 }
 
 Status Chunks::store(Inode node, std::uint64_t index, Bytes data, bool is_new) {
+  FileCiphers::File* file = find_cipher(node);
+  if (file == nullptr) return store_row(node, index, data, is_new);
+  sealed_.resize(data.size());
+  FileCiphers::Seal seal = ciphers_->seal(*file, node, index, data, as_mutable_bytes(sealed_));
+  WARREN_TRY(store_row(node, index, as_bytes(sealed_), is_new));
+  return ciphers_->keep(*file, node, seal, FileCiphers::Chunk::kAny);
+}
+
+Status Chunks::store_row(Inode node, std::uint64_t index, Bytes data, bool is_new) {
   if (is_new) {
     Status stored = insert_.bind(1, node.value).bind(2, index).bind(3, data).run();
     if (stored.ok() || stored.error().code() != Code::kConflict) return stored;
@@ -295,6 +373,16 @@ Result<bool> Chunks::put_many(Inode node, std::uint64_t index, Bytes data) {
   if (keeps_ || data.size() < kChunksAtOnce * chunk_bytes_) return false;
   auto last = last_chunks_.find(node);
   if (last == last_chunks_.end() || index < last->second.end) return false;
+  FileCiphers::File* file = find_cipher(node);
+  std::array<FileCiphers::Seal, kChunksAtOnce> seals;
+  if (file != nullptr) {
+    sealed_.resize(kChunksAtOnce * chunk_bytes_);
+    for (std::uint64_t i = 0; i < kChunksAtOnce; ++i) {
+      seals[i] = ciphers_->seal(*file, node, index + i, data.subspan(i * chunk_bytes_, chunk_bytes_),
+                                as_mutable_bytes(sealed_).subspan(i * chunk_bytes_, chunk_bytes_));
+    }
+    data = as_bytes(sealed_);
+  }
   insert_many_.bind(1, node.value).bind(2, index);
   for (std::uint64_t i = 0; i < kChunksAtOnce; ++i) {
     insert_many_.bind(static_cast<int>(i) + 3, data.subspan(i * chunk_bytes_, chunk_bytes_));
@@ -302,20 +390,40 @@ Result<bool> Chunks::put_many(Inode node, std::uint64_t index, Bytes data) {
   Status stored = insert_many_.run();
   if (!stored.ok() && stored.error().code() == Code::kConflict) return false;  // one by one, as in store
   WARREN_TRY(std::move(stored));
+  if (file != nullptr) {
+    for (const FileCiphers::Seal& seal : seals) {
+      WARREN_TRY(ciphers_->keep(*file, node, seal, FileCiphers::Chunk::kNew));
+    }
+  }
   last->second = {.end = index + kChunksAtOnce, .is_whole = true};
   database_.batch().add_bytes(kChunksAtOnce * chunk_bytes_);
   return true;
 }
 
 Status Chunks::cut(Inode node, std::uint64_t size) {
-  if (size == 0) return erase(node);
+  if (size == 0) {
+    WARREN_TRY(erase(node));
+    WARREN_TRY(erase_seals(node, 0, INT64_MAX));
+    return finish(node, size);
+  }
   last_chunks_.erase(node);
   WARREN_TRY(write_back(node));
   std::uint64_t whole = size / chunk_bytes_;
   std::uint64_t rest = size % chunk_bytes_;
-  WARREN_TRY(erase_from_.bind(1, node.value).bind(2, whole + (rest > 0 ? 1 : 0)).run());
-  if (rest == 0) return Ok{};
-  return trim_.bind(1, rest).bind(2, node.value).bind(3, whole).run();
+  std::uint64_t end = whole + (rest > 0 ? 1 : 0);
+  WARREN_TRY(erase_from_.bind(1, node.value).bind(2, end).run());
+  WARREN_TRY(erase_seals(node, end, INT64_MAX));
+  if (rest == 0) return finish(node, size);
+  if (find_cipher(node) == nullptr) return trim_.bind(1, rest).bind(2, node.value).bind(3, whole).run();
+  if (WARREN_TRY(load(node, whole)) && buffer_.size() > rest) {
+    buffer_.resize(rest);
+    WARREN_TRY(store(node, whole, as_bytes(buffer_), false));
+  }
+  return finish(node, size);
+}
+
+Status Chunks::erase_seals(Inode node, std::uint64_t first, std::uint64_t last) {
+  return ciphers_ != nullptr ? ciphers_->erase_seals(node, first, last) : Status(Ok{});
 }
 
 Result<std::uint64_t> Chunks::cut_some(Inode node, std::uint64_t size) {
@@ -328,6 +436,7 @@ Result<std::uint64_t> Chunks::cut_some(Inode node, std::uint64_t size) {
   if (end <= kept) return size;
   std::uint64_t begin = std::max(kept, end > kStep ? end - kStep : 0);
   WARREN_TRY(erase_from_.bind(1, node.value).bind(2, begin).run());
+  WARREN_TRY(erase_seals(node, begin, INT64_MAX));
   database_.batch().add_bytes((end - begin) * 512);
   return std::max(begin * chunk_bytes_, size);
 }
@@ -345,15 +454,21 @@ Status Chunks::punch(Inode node, std::uint64_t size, std::uint64_t offset, std::
   bool first_whole = begin_in_first == 0;
   bool last_whole = end_in_last == chunk_bytes_ || end == size;
   if (first == last) {
-    if (!first_whole || !last_whole) return zero_part(node, first, begin_in_first, end_in_last);
+    if (!first_whole || !last_whole) {
+      WARREN_TRY(zero_part(node, first, begin_in_first, end_in_last));
+      return flush_alone();
+    }
   } else {
     if (!first_whole) WARREN_TRY(zero_part(node, first, begin_in_first, chunk_bytes_));
     if (!last_whole) WARREN_TRY(zero_part(node, last, 0, end_in_last));
   }
   std::uint64_t from = first + (first_whole ? 0 : 1);
   std::uint64_t until = last + (last_whole ? 1 : 0);  // not included
-  if (from >= until) return Ok{};
-  return erase_range_.bind(1, node.value).bind(2, from).bind(3, until - 1).run();
+  if (from < until) {
+    WARREN_TRY(erase_range_.bind(1, node.value).bind(2, from).bind(3, until - 1).run());
+    WARREN_TRY(erase_seals(node, from, until - 1));
+  }
+  return flush_alone();
 }
 
 Status Chunks::zero_part(Inode node, std::uint64_t index, std::size_t begin, std::size_t end) {
@@ -371,6 +486,51 @@ Status Chunks::erase(Inode node) {
   }
   last_chunks_.erase(node);
   return erase_.bind(1, node.value).run();
+}
+
+Status Chunks::remove(Inode node) {
+  WARREN_TRY(erase(node));
+  return ciphers_ != nullptr ? ciphers_->remove(node) : Status(Ok{});
+}
+
+Status Chunks::encrypt_new(Inode node, ContentKey& key, std::uint64_t size) {
+  ciphers_->make(node, key, size);
+  return flush_alone();
+}
+
+Status Chunks::recode(Inode node, std::uint64_t size, ContentKey* key) {
+  WARREN_TRY(write_back(node));
+  last_chunks_.erase(node);
+  std::vector<std::uint64_t> all;
+  {
+    Rows rows = indexes_.bind(1, node.value).bind(2, 0).rows();
+    while (WARREN_TRY(rows.next())) all.push_back(static_cast<std::uint64_t>(rows.integer(0)));
+  }
+  if (const FileCiphers::File* file = find_cipher(node); file != nullptr && file->chunks != all.size()) {
+    return SealedChunks::mismatch();
+  }
+  std::optional<FileCiphers::File> fresh;
+  if (key != nullptr) fresh = ciphers_->new_file(*key, size);
+  for (std::uint64_t index : all) {
+    if (!WARREN_TRY(load(node, index))) continue;  // decrypts it as it is so far
+    if (fresh) WARREN_TRY(seal_anew(*fresh, node, index));
+    else WARREN_TRY(store_row(node, index, as_bytes(buffer_), false));
+  }
+  if (fresh) {
+    ciphers_->put(node, fresh);
+    return flush_alone();
+  }
+  WARREN_TRY(ciphers_->remove(node));
+  ciphers_->put(node, std::nullopt);
+  return flush_alone();
+}
+
+// The chunk in buffer_.
+Status Chunks::seal_anew(FileCiphers::File& file, Inode node, std::uint64_t index) {
+  sealed_.resize(buffer_.size());
+  FileCiphers::Seal seal = ciphers_->seal(file, node, index, as_bytes(buffer_), as_mutable_bytes(sealed_));
+  WARREN_TRY(store_row(node, index, as_bytes(sealed_), false));
+  return ciphers_->keep_first(file, node, seal);
 }
 
 Result<std::optional<std::uint64_t>> Chunks::find_data(Inode node, std::uint64_t offset) {

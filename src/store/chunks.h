@@ -17,6 +17,7 @@
 #include "base/result.h"
 #include "db/database.h"
 #include "fs/types.h"
+#include "store/file_ciphers.h"
 #include "store/schema.h"
 #include "store/undo_log.h"
 #include "store/write_back.h"
@@ -27,9 +28,14 @@ namespace warren {
 //
 // While a batch is open (Commits::kGrouped), small writes stay in memory until write_back, so that
 // appending a line does not write a row each time. Every function here sees them.
+//
+// Chunks of an encrypted file (store/file_ciphers.h) are encrypted when they are given to SQLite. Whoever reads or
+// changes such a file has admitted it before.
 class Chunks {
  public:
-  static Result<std::unique_ptr<Chunks>> open(Database& database, const Schema& schema, UndoLog& undo);
+  // `ciphers` outlives it; null if no file is encrypted.
+  static Result<std::unique_ptr<Chunks>> open(Database& database, const Schema& schema, UndoLog& undo,
+                                              FileCiphers* ciphers);
 
   // Fills all of `out`, which must lie within the file.
   Status read(Inode node, std::uint64_t offset, MutableBytes out);
@@ -37,13 +43,21 @@ class Chunks {
   // `size` is the file's size before the write. O(data), and one chunk read at either end.
   Status write(Inode node, std::uint64_t size, std::uint64_t offset, Bytes data);
 
-  // Drops everything after `size`. Growing a file needs no call: it stores nothing.
+  // Drops everything after `size`.
   Status cut(Inode node, std::uint64_t size);
+  // The file has `size` bytes from now on, and a hole at its end.
+  Status grow(Inode node, std::uint64_t size);
 
   // Makes [offset, offset + length) of a file of `size` bytes a hole.
   Status punch(Inode node, std::uint64_t size, std::uint64_t offset, std::uint64_t length);
 
-  Status erase(Inode node);
+  // Of a node that is being removed.
+  Status remove(Inode node);
+
+  // A new file, which has no chunks, is encrypted.
+  Status encrypt_new(Inode node, ContentKey& key, std::uint64_t size);
+  // Encrypts all chunks of a file anew, with this key or, without one, not at all. It was admitted.
+  Status recode(Inode node, std::uint64_t size, ContentKey* key);
 
   // Shrinks a large file in steps, so that neither the memory nor the time of a step grows with it: drops
   // some of the last chunks after `size` and returns the remaining size, at least `size`.
@@ -72,13 +86,21 @@ class Chunks {
   using KeptFile = std::map<std::uint64_t, Kept>;    // by index
   using ChunkKey = std::pair<Inode, std::uint64_t>;  // node and index
 
-  Chunks(Database& database, std::uint32_t chunk_bytes, UndoLog& undo)
-      : database_(database), chunk_bytes_(chunk_bytes), undo_(undo) {}
+  Chunks(Database& database, std::uint32_t chunk_bytes, UndoLog& undo, FileCiphers* ciphers)
+      : database_(database), chunk_bytes_(chunk_bytes), undo_(undo), ciphers_(ciphers) {}
 
   Result<bool> load(Inode node, std::uint64_t index);  // into buffer_; false if there is none
   Status put(Inode node, std::uint64_t index, Bytes data);
   Status keep(Inode node, std::uint64_t index, Bytes data, bool is_new);
   Status store(Inode node, std::uint64_t index, Bytes data, bool is_new);
+  Status store_row(Inode node, std::uint64_t index, Bytes data, bool is_new);
+  Status erase(Inode node);
+  Status erase_seals(Inode node, std::uint64_t first, std::uint64_t last);
+  FileCiphers::File* find_cipher(Inode node) { return ciphers_ != nullptr ? ciphers_->find(node) : nullptr; }
+  Status check_stored(Inode node, std::uint64_t index, std::size_t bytes) const;
+  Status finish(Inode node, std::uint64_t size);  // of a change
+  Status flush_alone();                           // the rows of encrypted files, if there is no batch
+  Status seal_anew(FileCiphers::File& file, Inode node, std::uint64_t index);
   Result<bool> put_many(Inode node, std::uint64_t index, Bytes data);
   KeptFile* find_kept(Inode node);
   const Kept* find_kept(Inode node, std::uint64_t index);
@@ -94,6 +116,7 @@ class Chunks {
   Database& database_;
   std::uint64_t chunk_bytes_;
   UndoLog& undo_;
+  FileCiphers* ciphers_;
   std::unordered_map<Inode, KeptFile> kept_;  // only while a batch is open; no file in it is empty
   bool keeps_ = false;                        // of the write under way
   WriteBackQueue<ChunkKey> kept_queue_{kSettledAfter};
@@ -107,6 +130,7 @@ class Chunks {
   };
   std::unordered_map<Inode, LastChunk> last_chunks_;
   std::string buffer_;  // one chunk; a member to save allocations
+  std::string sealed_;  // encrypted chunks that are being stored, or a chunk that was decrypted
   Statement get_;
   Statement range_;
   Statement put_;

@@ -164,6 +164,12 @@ Status Repairer::remove_leftovers() {
   WARREN_TRY(run_if("wr_xattr",
                     "DELETE FROM wr_xattr WHERE NOT EXISTS"
                     " (SELECT 1 FROM fs_inode i WHERE i.ino = wr_xattr.ino)"));
+  WARREN_TRY(
+      run_if("wr_cipher_file",
+             "DELETE FROM wr_cipher_file WHERE ino NOT IN (SELECT ino FROM fs_inode WHERE (mode & 61440) = 32768)"));
+  WARREN_TRY(run_if("wr_cipher_chunk",
+                    "DELETE FROM wr_cipher_chunk WHERE ino NOT IN"
+                    " (SELECT ino FROM fs_inode WHERE (mode & 61440) = 32768)"));
   WARREN_TRY(run_if("wr_expiry",
                     "DELETE FROM wr_expiry WHERE typeof(expires_at_ms) <> 'integer' OR NOT EXISTS"
                     " (SELECT 1 FROM fs_inode i WHERE i.ino = wr_expiry.ino AND (i.mode & 61440) = 32768)"));

@@ -200,6 +200,35 @@ inline constexpr Check kOwnChecks[] = {
     {"WR-53", "wr_checkpoint wr_past_inode", Repair::kYes, "in checkpoint {}, the root is not a directory",
      "SELECT c.id FROM wr_checkpoint c WHERE NOT EXISTS (SELECT 1 FROM wr_past_inode i WHERE i.ino = 1 AND"
      " i.since <= c.id AND i.until > c.id AND (i.mode & 61440) = 16384)"},
+    {"WR-80", "wr_cipher_key", Repair::kNo, "key {} in wr_cipher_key is not valid",
+     "SELECT id FROM wr_cipher_key k WHERE typeof(salt) <> 'blob' OR octet_length(salt) <> 16 OR typeof(proof) <> "
+     "'blob'"
+     " OR octet_length(proof) <> 32 OR (replaced_by IS NOT NULL AND"
+     " NOT EXISTS (SELECT 1 FROM wr_cipher_key r WHERE r.id = k.replaced_by AND r.replaced_by IS NULL))"},
+    {"WR-81", "wr_cipher_pattern wr_cipher_key", Repair::kNo, "the pattern {} has key {}, which does not exist",
+     "SELECT pattern, key_id FROM wr_cipher_pattern p"
+     " WHERE NOT EXISTS (SELECT 1 FROM wr_cipher_key k WHERE k.id = p.key_id)"},
+    {"WR-82", "wr_cipher_file wr_cipher_key", Repair::kNo, "inode {} is encrypted with key {}, which does not exist",
+     "SELECT c.ino, c.key_id FROM wr_cipher_file c JOIN fs_inode i ON i.ino = c.ino"
+     " WHERE NOT EXISTS (SELECT 1 FROM wr_cipher_key k WHERE k.id = c.key_id)"},
+    {"WR-82", "wr_cipher_file", Repair::kNo, "the row of the encrypted inode {} is not valid",
+     "SELECT c.ino FROM wr_cipher_file c JOIN fs_inode i ON i.ino = c.ino WHERE (i.mode & 61440) <> 32768 OR"
+     " typeof(c.file_id) <> 'blob' OR octet_length(c.file_id) <> 16 OR typeof(c.mac) <> 'blob' OR"
+     " octet_length(c.mac) <> 32"},
+    {"WR-82", "wr_cipher_file", Repair::kNo, "inode {} is encrypted, and was changed without its key: size {}, not {}",
+     "SELECT c.ino, i.size, c.size FROM wr_cipher_file c JOIN fs_inode i ON i.ino = c.ino WHERE c.size IS NOT i.size"},
+    {"WR-83", "wr_cipher_chunk wr_cipher_file", Repair::kNo, "chunk {1} of inode {0} has a seal that is not valid",
+     "SELECT c.ino, c.chunk_index FROM wr_cipher_chunk c JOIN fs_inode i ON i.ino = c.ino WHERE"
+     " typeof(c.nonce) <> 'blob' OR octet_length(c.nonce) <> 24 OR typeof(c.tag) <> 'blob' OR"
+     " octet_length(c.tag) <> 16 OR NOT EXISTS (SELECT 1 FROM wr_cipher_file f WHERE f.ino = c.ino)"},
+    {"WR-83", "wr_cipher_chunk fs_data.chunk_index", Repair::kNo,
+     "chunk {1} of the encrypted inode {0} is missing: it was changed without its key",
+     "SELECT c.ino, c.chunk_index FROM wr_cipher_chunk c JOIN fs_inode i ON i.ino = c.ino WHERE"
+     " NOT EXISTS (SELECT 1 FROM fs_data d WHERE d.ino = c.ino AND d.chunk_index = c.chunk_index)"},
+    {"WR-83", "wr_cipher_chunk wr_cipher_file fs_data.chunk_index", Repair::kNo,
+     "chunk {1} of the encrypted inode {0} is not encrypted: it was changed without its key",
+     "SELECT d.ino, d.chunk_index FROM wr_cipher_file f CROSS JOIN fs_data d ON d.ino = f.ino WHERE"
+     " NOT EXISTS (SELECT 1 FROM wr_cipher_chunk c WHERE c.ino = d.ino AND c.chunk_index = d.chunk_index)"},
     {"WR-9", "wr_tool_call tool_calls", Repair::kYes, "wr_tool_call has details of call {}, which does not exist",
      "SELECT id FROM wr_tool_call w WHERE NOT EXISTS (SELECT 1 FROM tool_calls t WHERE t.id = w.id)"},
     {"WR-40", "wr_audit", Repair::kNo, "row {} of wr_audit does not follow the one before; `warren audit` says more",

@@ -432,7 +432,9 @@ Status OverlayRows::set_base_ranges(Inode upper, const std::vector<ByteRange>& r
   return Ok{};
 }
 
+// Of an encrypted file none is kept: it would be in the clear.
 Status OverlayRows::keep_ancestor(Inode upper, Bytes content) {
+  if (WARREN_TRY(store_.fs().find_content_key(upper))) return Ok{};
   store_.journal()->note_attributes(upper);
   return sql_->keep_ancestor.bind(1, upper.value).bind(2, content).run();
 }

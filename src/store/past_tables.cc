@@ -18,6 +18,8 @@ constexpr PastColumn kDentryKey[] = {{"parent_ino", "INTEGER"}, {"name", "TEXT"}
 constexpr PastColumn kDentryValues[] = {{"id"}, {"ino"}};
 constexpr PastColumn kDataKey[] = {{"ino", "INTEGER"}, {"chunk_index", "INTEGER"}};
 constexpr PastColumn kDataValues[] = {{"data"}};
+constexpr PastColumn kCipherFileValues[] = {{"key_id"}, {"file_id"}, {"size"}, {"mac"}};
+constexpr PastColumn kCipherChunkValues[] = {{"nonce"}, {"tag"}};
 constexpr PastColumn kSymlinkValues[] = {{"target"}};
 constexpr PastColumn kXattrKey[] = {{"ino", "INTEGER"}, {"name", "TEXT"}};
 constexpr PastColumn kXattrValues[] = {{"value"}};
@@ -52,6 +54,10 @@ constexpr PastTable kPastTables[] = {
     {"fs_inode", "wr_past_inode", kNodeKey, kInodeValues, PastScope::kNode, "ino", WARREN_NOT_ORPHAN("ino")},
     {"fs_dentry", "wr_past_dentry", kDentryKey, kDentryValues, PastScope::kName, ""},
     {"fs_data", "wr_past_data", kDataKey, kDataValues, PastScope::kNode, "ino", WARREN_NOT_ORPHAN("ino"), true},
+    {"wr_cipher_file", "wr_past_cipher_file", kNodeKey, kCipherFileValues, PastScope::kNode, "ino",
+     WARREN_NOT_ORPHAN("ino")},
+    {"wr_cipher_chunk", "wr_past_cipher_chunk", kDataKey, kCipherChunkValues, PastScope::kNode, "ino",
+     WARREN_NOT_ORPHAN("ino")},
     {"fs_symlink", "wr_past_symlink", kNodeKey, kSymlinkValues, PastScope::kNode, "ino", WARREN_NOT_ORPHAN("ino")},
     {"wr_xattr", "wr_past_xattr", kXattrKey, kXattrValues, PastScope::kNode, "ino", WARREN_NOT_ORPHAN("ino"), true},
     {"wr_expiry", "wr_past_expiry", kNodeKey, kExpiryValues, PastScope::kNode, "ino", WARREN_NOT_ORPHAN("ino")},

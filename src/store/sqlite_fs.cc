@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "base/no_wait.h"
 #include "base/path.h"
+#include "fs/encrypted.h"
 #include "fs/expiry.h"
 #include "store/store.h"
 #include "store/transaction_unit.h"
@@ -26,6 +27,12 @@ constexpr std::chrono::seconds kWatchOthers{2};    // whether those who keep orp
 constexpr int kCollectedAtOnce = 64;               // nodes, before others get a turn
 constexpr std::chrono::seconds kLeavingAtMost{1};  // what is not collected then waits for the next open
 
+Status check_settable(std::string_view attribute) {
+  if (attribute != kEncryptedXattr) return Ok{};
+  return Error(Code::kNotPermitted, fmt::format("attribute {} can only be read", quote(attribute)),
+               "`warren encrypt` and `warren decrypt` change what is encrypted");
+}
+
 Error stale(Inode node) { return {Code::kStale, fmt::format("node {} no longer exists", node.value)}; }
 
 }  // namespace
@@ -35,7 +42,10 @@ SqliteFs::SqliteFs(Store& store) : store_(store), database_(store.database()), c
 Result<std::unique_ptr<SqliteFs>> SqliteFs::open(Store& store) {
   std::unique_ptr<SqliteFs> fs(new SqliteFs(store));
   fs->nodes_ = WARREN_TRY(Nodes::open(store.database(), store.schema(), store.undo()));
-  fs->chunks_ = WARREN_TRY(Chunks::open(store.database(), store.schema(), store.undo()));
+  if (store.content_keys() != nullptr) {
+    fs->ciphers_ = WARREN_TRY(FileCiphers::open(store.database(), store.undo(), *store.content_keys()));
+  }
+  fs->chunks_ = WARREN_TRY(Chunks::open(store.database(), store.schema(), store.undo(), fs->ciphers_.get()));
   fs->xattrs_ = WARREN_TRY(Xattrs::open(store.database(), store.schema()));
   fs->expiries_ = WARREN_TRY(Expiries::open(store.database(), store.schema()));
   if (!store.is_read_only()) fs->orphans_ = WARREN_TRY(Orphans::open(store.database()));
@@ -403,7 +413,9 @@ void SqliteFs::forget_rows() {
   auto guard = database_.lock();
   nodes_->forget_rows();
   expiries_->forget();
+  if (ciphers_) ciphers_->forget();
   directories_.clear();
+  dir_paths_.clear();
   ++times_forgotten_;
 }
 
@@ -487,6 +499,7 @@ void SqliteFs::after_undo() {
   expiries_->forget();
   chunks_->forget_cache();
   directories_.clear();
+  dir_paths_.clear();
 }
 
 Result<std::vector<Orphan>> SqliteFs::list_abandoned() {
@@ -531,6 +544,7 @@ Status SqliteFs::set_xattr(Inode node, std::string_view name, Bytes value, Xattr
     return Error(Code::kTooLarge, fmt::format("the attribute's value has {} bytes; {} is the limit", value.size(),
                                               limits::kXattrValueBytes));
   }
+  WARREN_TRY(check_settable(name));
   Transaction scope = WARREN_TRY(growth_scope(value.size()));
   Attributes row = WARREN_TRY(get_row(node));
   if (name == kExpiryXattr) {
@@ -550,6 +564,7 @@ Status SqliteFs::set_xattr(Inode node, std::string_view name, Bytes value, Xattr
 
 Status SqliteFs::remove_xattr(Inode node, std::string_view name) {
   WARREN_TRY(check_xattr_name(name));
+  WARREN_TRY(check_settable(name));
   Transaction scope = WARREN_TRY(write_scope());
   Attributes row = WARREN_TRY(get_row(node));
   std::optional<std::string> old = WARREN_TRY(find_xattr(node, name));
@@ -562,6 +577,7 @@ Status SqliteFs::remove_xattr(Inode node, std::string_view name) {
 }
 
 Result<std::optional<std::string>> SqliteFs::find_xattr(Inode node, std::string_view name) {
+  if (name == kEncryptedXattr) return find_key_name(node);
   if (name != kExpiryXattr) return xattrs_->find(node, name);
   std::optional<std::int64_t> at = WARREN_TRY(expiries_->find(node));
   return at ? std::optional(format_expiry(*at)) : std::nullopt;

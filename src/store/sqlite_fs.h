@@ -23,6 +23,7 @@
 #include "fs/file_system.h"
 #include "store/chunks.h"
 #include "store/expiries.h"
+#include "store/file_ciphers.h"
 #include "store/nodes.h"
 #include "store/orphans.h"
 #include "store/xattrs.h"
@@ -94,6 +95,12 @@ class SqliteFs final : public FileSystem {
   Result<std::optional<Inode>> find_namespace_root();  // kCorrupt: what the file names is not one
   Status make_namespace_root();                        // if there is none
 
+  // Encrypted files (store/file_ciphers.h). The key that encrypts a file; nullopt if it is not encrypted.
+  Result<std::optional<std::int64_t>> find_content_key(Inode node);
+  // Encrypts a file's content anew, with this key or, without one, not at all. A change like any other.
+  Status recode(Inode node, std::optional<std::int64_t> key);
+  FileCiphers* ciphers() { return ciphers_.get(); }  // null: no file is encrypted, nor will be
+
   // Removes nodes without a name that a crashed process left. Called once, when the store opens.
   Status collect_orphans();
 
@@ -148,6 +155,7 @@ class SqliteFs final : public FileSystem {
   // Rows, with the errors the interface promises.
   Result<Attributes> get_row(Inode node);                             // kStale
   Result<Attributes> get_file_row(Inode node);                        // kIsDirectory, kInvalid
+  Result<Attributes> get_content_row(Inode node);                     // also: kDenied, kCorrupt, if it is encrypted
   Result<Attributes> get_parent_row(Inode dir);                       // kStale, kNotDirectory, kNotFound when removed
   Result<Attributes> get_entry(Inode parent, std::string_view name);  // kNotFound
 
@@ -171,6 +179,9 @@ class SqliteFs final : public FileSystem {
   Status remove_expired_now();  // in the running write transaction
   Status remove_all_names(const Expiries::Due& due, Timestamp now);
   std::string path_for_record(const EntryName& entry);
+  Result<std::string> path_of_dir(Inode dir);
+  Result<ContentKey*> key_for_new(Inode parent, std::string_view name);  // null: it is not encrypted
+  Result<std::optional<std::string>> find_key_name(Inode node);          // for kEncryptedXattr
   Result<std::optional<std::string>> find_xattr(Inode node, std::string_view name);
   Status set_expiry(Attributes row, Bytes value, XattrMode mode);
   Status check_new_name(const Attributes& parent, std::string_view name);
@@ -207,6 +218,7 @@ class SqliteFs final : public FileSystem {
   Database& database_;
   Clock& clock_;
   std::unique_ptr<Nodes> nodes_;
+  std::unique_ptr<FileCiphers> ciphers_;  // null if there are no keys for files
   std::unique_ptr<Chunks> chunks_;
   std::unique_ptr<Xattrs> xattrs_;
   std::unique_ptr<Expiries> expiries_;
@@ -222,6 +234,8 @@ class SqliteFs final : public FileSystem {
   std::function<Status(Inode)> when_collected_;
   std::unordered_map<Inode, DirectoryFacts> directories_;
   std::unordered_map<Inode, OpenDir> open_dirs_;
+  std::unordered_map<Inode, std::string> dir_paths_;  // for patterns; until a directory is renamed
+  std::uint64_t dir_paths_epoch_ = 0;
   std::optional<Inode> namespace_root_;  // once it was found
   std::uint64_t foreign_epoch_ = 0;
   Database::CommitMark seen_mark_{};

@@ -33,7 +33,7 @@ Status check_time(const std::optional<SetTime>& time) {
 
 Result<std::size_t> SqliteFs::read(Inode node, std::uint64_t offset, MutableBytes out) {
   Transaction scope = WARREN_TRY(read_scope());
-  Attributes row = WARREN_TRY(get_file_row(node));
+  Attributes row = WARREN_TRY(get_content_row(node));
   if (offset >= row.size) return std::size_t{0};
   std::size_t length = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), row.size - offset));
   WARREN_TRY(chunks_->read(node, offset, out.first(length)));
@@ -59,7 +59,7 @@ Status SqliteFs::write_row(Attributes& row, std::uint64_t offset, Bytes data) {
 Status SqliteFs::write(Inode node, std::uint64_t offset, Bytes data) {
   if (data.size() >= kLargeWrite) store_.make_room();
   Transaction scope = WARREN_TRY(growth_scope(data.size()));
-  Attributes row = WARREN_TRY(get_file_row(node));
+  Attributes row = WARREN_TRY(get_content_row(node));
   if (data.empty()) return Ok{};
   WARREN_TRY(check_extent(offset, data.size()));
   WARREN_TRY(write_row(row, offset, data));
@@ -69,7 +69,7 @@ Status SqliteFs::write(Inode node, std::uint64_t offset, Bytes data) {
 Result<std::uint64_t> SqliteFs::append(Inode node, Bytes data) {
   if (data.size() >= kLargeWrite) store_.make_room();
   Transaction scope = WARREN_TRY(growth_scope(data.size()));
-  Attributes row = WARREN_TRY(get_file_row(node));
+  Attributes row = WARREN_TRY(get_content_row(node));
   std::uint64_t offset = row.size;
   WARREN_TRY(check_extent(offset, data.size()));
   if (data.empty()) return offset;
@@ -81,6 +81,7 @@ Result<std::uint64_t> SqliteFs::append(Inode node, Bytes data) {
 Status SqliteFs::resize_row(Attributes& row, std::uint64_t size) {
   WARREN_TRY(charge_size(row, size));
   if (size < row.size) WARREN_TRY(chunks_->cut(row.inode, size));
+  else WARREN_TRY(chunks_->grow(row.inode, size));
   row.size = size;
   store_.journal()->note_data(row.inode);
   return Ok{};
@@ -106,7 +107,7 @@ Status SqliteFs::shrink_in_steps(Inode node, std::uint64_t size) {
 
 Result<Attributes> SqliteFs::check_changes(Inode node, const AttributeChanges& changes) {
   Transaction scope = WARREN_TRY(read_scope());
-  Attributes row = changes.size ? WARREN_TRY(get_file_row(node)) : WARREN_TRY(get_row(node));
+  Attributes row = changes.size ? WARREN_TRY(get_content_row(node)) : WARREN_TRY(get_row(node));
   if (changes.size) WARREN_TRY(check_extent(*changes.size, 0));
   WARREN_TRY(check_time(changes.atime));
   WARREN_TRY(check_time(changes.mtime));
@@ -143,7 +144,7 @@ Result<Attributes> SqliteFs::set_attributes(Inode node, const AttributeChanges& 
 
 Status SqliteFs::allocate(Inode node, AllocateMode mode, std::uint64_t offset, std::uint64_t length) {
   Transaction scope = WARREN_TRY(write_scope());
-  Attributes row = WARREN_TRY(get_file_row(node));
+  Attributes row = WARREN_TRY(get_content_row(node));
   if (length == 0) return Error(Code::kInvalid, "the range is empty");
   WARREN_TRY(check_extent(offset, length));
   bool zeroes =
@@ -183,8 +184,8 @@ Result<std::uint64_t> SqliteFs::seek_hole(Inode node, std::uint64_t offset) {
 Result<std::uint64_t> SqliteFs::copy_range(Inode from, std::uint64_t from_offset, Inode to, std::uint64_t to_offset,
                                            std::uint64_t length) {
   Transaction scope = WARREN_TRY(growth_scope(std::min<std::uint64_t>(length, limits::kCopyBytes)));
-  Attributes source = WARREN_TRY(get_file_row(from));
-  Attributes target = WARREN_TRY(get_file_row(to));
+  Attributes source = WARREN_TRY(get_content_row(from));
+  Attributes target = WARREN_TRY(get_content_row(to));
   if (from_offset >= source.size || length == 0) return std::uint64_t{0};
   length = std::min(length, source.size - from_offset);
   WARREN_TRY(check_extent(to_offset, length));

@@ -124,6 +124,8 @@ Status SqliteFs::check_new_name(const Attributes& parent, std::string_view name)
 Result<Attributes> SqliteFs::insert_node(const Attributes& parent, std::string_view name, std::uint32_t mode,
                                          Owner owner, std::uint64_t rdev, std::uint64_t size) {
   WARREN_TRY(check_new_name(parent, name));
+  ContentKey* key = nullptr;
+  if (ciphers_ && S_ISREG(mode)) key = WARREN_TRY(key_for_new(parent.inode, name));
   WARREN_TRY(store_.usage().charge(static_cast<std::int64_t>(size), 1));
   Timestamp now = clock_.now();
   Attributes node{.inode = {},
@@ -140,6 +142,7 @@ Result<Attributes> SqliteFs::insert_node(const Attributes& parent, std::string_v
     if (node.is_directory()) node.mode |= S_ISGID;
   }
   node.inode = WARREN_TRY(nodes_->insert(node));
+  if (key != nullptr) WARREN_TRY(chunks_->encrypt_new(node.inode, *key, 0));
   Attributes made = node;
   if (node.is_directory()) made.nlink = 2;
   WARREN_TRY(nodes_->insert_entry(parent.inode, name, node.inode));
@@ -211,8 +214,11 @@ Result<Inode> SqliteFs::adopt_copy(Inode parent, std::string_view name, const At
   node.host_device = node.host_inode = node.generation = 0;  // these are the original's
   node.nlink = 1;
   node.size = node.is_file() ? as.size : target.size();
+  ContentKey* key = nullptr;
+  if (ciphers_ && node.is_file()) key = WARREN_TRY(key_for_new(parent, name));
   WARREN_TRY(store_.usage().charge(static_cast<std::int64_t>(node.size), 1));
   node.inode = WARREN_TRY(nodes_->insert(node));
+  if (key != nullptr) WARREN_TRY(chunks_->encrypt_new(node.inode, *key, node.size));
   WARREN_TRY(nodes_->insert_entry(parent, name, node.inode));
   if (node.is_symlink()) WARREN_TRY(nodes_->set_target(node.inode, target));
   if (node.is_directory()) {
@@ -276,7 +282,7 @@ Status SqliteFs::drop_link(Attributes node, Timestamp now) {
 }
 
 Status SqliteFs::erase_node(const Attributes& node) {
-  if (node.is_file()) WARREN_TRY(chunks_->erase(node.inode));
+  if (node.is_file()) WARREN_TRY(chunks_->remove(node.inode));
   WARREN_TRY(xattrs_->erase_all(node.inode));
   WARREN_TRY(nodes_->erase(node));
   directories_.erase(node.inode);
@@ -367,6 +373,7 @@ Status SqliteFs::rename(Inode parent, std::string_view name, Inode new_parent, s
     return Error(Code::kExists, fmt::format("{} exists already", quote(new_name)));
   }
   if (new_entry && new_entry->inode == old_entry.inode) return Ok{};
+  if (old_entry.is_directory() || (new_entry && new_entry->is_directory())) dir_paths_.clear();
   if (old_entry.is_directory() && WARREN_TRY(is_within(new_parent, old_entry.inode))) {
     return Error(Code::kInvalid, "a directory cannot move into itself");
   }

@@ -17,6 +17,7 @@
 #include "os/error.h"
 #include "os/host_files.h"
 #include "store/audit_log.h"
+#include "store/content_keys.h"
 #include "store/history.h"
 #include "store/keeper.h"
 #include "store/kv.h"
@@ -255,11 +256,12 @@ Result<std::unique_ptr<Store>> Store::open(const std::string& path, const StoreO
   std::unique_ptr<Store> store(new Store(std::move(database), then ? *then : clock));
   store->past_clock_ = std::move(then);
   if (view) store->past_view_.emplace(*std::move(view));
-  WARREN_TRY(store->assemble(options.commits).within(doing));
+  WARREN_TRY(store->assemble(options).within(doing));
   return store;
 }
 
-Status Store::assemble(Commits commits) {
+Status Store::assemble(const StoreOptions& options) {
+  Commits commits = options.commits;
   database_->number_commits();
   schema_ = WARREN_TRY(inspect_schema(*database_));
   if (!schema_.has_chunks) {
@@ -278,6 +280,7 @@ Status Store::assemble(Commits commits) {
   if (!is_read_only()) journal_ = WARREN_TRY(Journal::open(*database_, clock_));
   audit_ = std::make_unique<AuditLog>(*database_, journal_.get(), clock_);
   usage_ = WARREN_TRY(Usage::open(*database_, schema_.has_extensions));
+  content_keys_ = WARREN_TRY(ContentKeys::load(*database_, options.find_content_key));
   fs_ = WARREN_TRY(SqliteFs::open(*this));
   kv_ = WARREN_TRY(KeyValue::open(*this));
   tools_ = WARREN_TRY(ToolCalls::open(*this));

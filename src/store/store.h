@@ -25,6 +25,7 @@
 namespace warren {
 
 class AuditLog;
+class ContentKeys;
 class Keeper;
 class KeyValue;
 class SqliteFs;
@@ -40,7 +41,9 @@ struct StoreOptions {
   std::optional<std::int64_t> checkpoint;
   SharedDatabaseKey key = {};  // encrypts a file being created
   KeyFinder find_key = {};     // of an existing file, if it is encrypted
-  const char* vfs = nullptr;   // tests: a disk that fails
+  // For files whose content is encrypted by patterns. Without their keys they can be listed, moved and removed.
+  std::function<Result<std::string>(std::string_view salt)> find_content_key = {};
+  const char* vfs = nullptr;  // tests: a disk that fails
 };
 
 class Store final : private TransactionObserver {
@@ -75,6 +78,7 @@ class Store final : private TransactionObserver {
 
   Journal* journal() { return journal_.get(); }  // null when read-only
   Usage& usage() { return *usage_; }
+  ContentKeys* content_keys() { return content_keys_.get(); }  // null: no file is encrypted by a pattern
   UndoLog& undo() { return undo_; }
 
   // How often rows were rolled back: a cache of rows is out of date when it changes.
@@ -109,7 +113,7 @@ class Store final : private TransactionObserver {
 
  private:
   Store(std::unique_ptr<Database> database, Clock& clock);
-  Status assemble(Commits commits);
+  Status assemble(const StoreOptions& options);
   void seal();
   Status remove_expired();
   Result<bool> run_deferred_work();
@@ -139,6 +143,7 @@ class Store final : private TransactionObserver {
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<AuditLog> audit_;
   std::unique_ptr<Usage> usage_;
+  std::unique_ptr<ContentKeys> content_keys_;
   std::unique_ptr<SqliteFs> fs_;
   std::unique_ptr<KeyValue> kv_;
   std::unique_ptr<ToolCalls> tools_;

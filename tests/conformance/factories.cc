@@ -20,6 +20,7 @@
 #include "fs/overlay_fs.h"
 #include "fs/path_ops.h"
 #include "fs/subtree_fs.h"
+#include "store/encrypt_files.h"
 #include "store/namespace_tree.h"
 #include "store/overlay_rows.h"
 #include "store/overlay_schema.h"
@@ -42,15 +43,16 @@ class TestMemoryFs final : public TestFs {
   MemoryFs fs_;
 };
 
-enum class Encrypted { kNo, kYes };
+enum class Encrypted { kNo, kWhole, kFiles };
 template <Commits commits, Encrypted encrypted = Encrypted::kNo>
 class TestSqliteFs final : public TestFs {
  public:
   explicit TestSqliteFs(Clock& clock) {
     StoreOptions options{.mode = OpenMode::kCreate, .durability = Durability::kProcess, .commits = commits};
-    if (encrypted == Encrypted::kYes) {
+    if (encrypted == Encrypted::kWhole) {
       options.key = std::make_shared<const DatabaseKey>(std::string(32, 'k'), std::string(16, 's'));
     }
+    if (encrypted == Encrypted::kFiles) encrypt_all(options, clock);
     auto opened = Store::open(dir_.file("agent.db"), options, clock);
     WARREN_CHECK(opened.ok());
     store_ = std::move(opened).take_value();
@@ -58,6 +60,18 @@ class TestSqliteFs final : public TestFs {
   FileSystem& fs() override { return store_->fs(); }
 
  private:
+  // Every new file, by a pattern.
+  void encrypt_all(StoreOptions& options, Clock& clock) {
+    NewContentKey key{.salt = std::string(ContentKey::kSaltBytes, 's'), .secret = std::string(32, 'k')};
+    WARREN_CHECK(Store::open(dir_.file("agent.db"), options, clock).ok());
+    auto database = Database::open(dir_.file("agent.db"), {.durability = Durability::kProcess});
+    WARREN_CHECK(database.ok() && (*database)->hold_alone().ok());
+    auto id = add_content_key(**database, key);
+    WARREN_CHECK(id.ok() && add_patterns(**database, {"/"}, *id).ok());
+    options.mode = OpenMode::kReadWrite;
+    options.find_content_key = [secret = key.secret](std::string_view) -> Result<std::string> { return secret; };
+  }
+
   TempDir dir_;
   std::unique_ptr<Store> store_;
 };
@@ -251,7 +265,9 @@ std::vector<Factory> factories() {
       {.name = "memory", .make = make<TestMemoryFs>},
       {.name = "sqlite", .make = make<TestSqliteFs<Commits::kEach>>},
       {.name = "sqlite_grouped", .make = make<TestSqliteFs<Commits::kGrouped>>},
-      {.name = "encrypted_grouped", .make = make<TestSqliteFs<Commits::kGrouped, Encrypted::kYes>>},
+      {.name = "encrypted_grouped", .make = make<TestSqliteFs<Commits::kGrouped, Encrypted::kWhole>>},
+      {.name = "encrypted_files", .make = make<TestSqliteFs<Commits::kEach, Encrypted::kFiles>>},
+      {.name = "encrypted_files_grouped", .make = make<TestSqliteFs<Commits::kGrouped, Encrypted::kFiles>>},
       {.name = "overlay", .make = make<TestOverlayFs<Commits::kEach, Content::kEmptied>>},
       {.name = "overlay_grouped", .make = make<TestOverlayFs<Commits::kGrouped, Content::kEmptied>>},
       {.name = "mounted", .make = make<TestMountFs>},

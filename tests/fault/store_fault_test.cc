@@ -18,12 +18,12 @@ namespace {
 class StoreFault : public ::testing::TestWithParam<std::size_t> {
  protected:
   void SetUp() override {
-    ASSERT_OK(make_world(original_, clock_));
+    ASSERT_OK(make_world(original_, clock_, files()));
     before_ = state_after_restart(original_, clock_);
     fresh();
     {
       FaultyVfs healthy;
-      auto store = Store::open(file_, {.vfs = healthy.name()}, clock_);
+      auto store = Store::open(file_, world_options(healthy.name()), clock_);
       ASSERT_OK(store);
       ASSERT_OK(operation().run(**store));
     }
@@ -31,7 +31,9 @@ class StoreFault : public ::testing::TestWithParam<std::size_t> {
     ASSERT_NE(before_, after_);
   }
 
-  Operation operation() const { return operations()[GetParam()]; }
+  // Each operation on plain files, then each on encrypted ones.
+  Operation operation() const { return operations()[GetParam() % operations().size()]; }
+  Files files() const { return GetParam() < operations().size() ? Files::kPlain : Files::kEncrypted; }
 
   void fresh() {
     for (const char* suffix : {"", "-wal", "-shm"}) std::filesystem::remove(file_ + suffix);
@@ -44,7 +46,7 @@ class StoreFault : public ::testing::TestWithParam<std::size_t> {
     FaultyVfs vfs;
     bool done = false;
     {
-      auto store = Store::open(file_, {.vfs = vfs.name()}, clock_);
+      auto store = Store::open(file_, world_options(vfs.name()), clock_);
       EXPECT_OK(store);
       vfs.fail(plan);
       done = operation().run(**store).ok();
@@ -72,7 +74,7 @@ class StoreFault : public ::testing::TestWithParam<std::size_t> {
     FaultyVfs vfs;
     bool fired = false;
     {
-      auto store = Store::open(file_, {.vfs = vfs.name()}, clock_);
+      auto store = Store::open(file_, world_options(vfs.name()), clock_);
       EXPECT_OK(store);
       vfs.fail(plan);
       Status done = operation().run(**store);
@@ -136,12 +138,13 @@ TEST_P(StoreFault, TheSameStoreWorksAgainAfterAFailedRead) {
 }
 
 std::string name_of_case(const ::testing::TestParamInfo<std::size_t>& info) {
-  std::string name = operations()[info.param].name;
+  std::size_t count = operations().size();
+  std::string name = operations()[info.param % count].name;
   std::replace(name.begin(), name.end(), ' ', '_');
-  return name;
+  return info.param < count ? name : name + "_encrypted";
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, StoreFault, ::testing::Range(std::size_t{0}, operations().size()), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Each, StoreFault, ::testing::Range(std::size_t{0}, 2 * operations().size()), name_of_case);
 
 TEST(StoreCreationFault, AnAgentIsCreatedCompletelyOrCannotBeOpened) {
   TempDir dir;

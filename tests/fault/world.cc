@@ -4,6 +4,7 @@
 
 #include "db/faulty_vfs_testing.h"
 #include "fs/path_ops.h"
+#include "store/encrypt_files.h"
 #include "store/fsck.h"
 #include "store/journal.h"
 #include "store/kv.h"
@@ -13,6 +14,8 @@
 
 namespace warren::testing {
 namespace {
+
+constexpr std::string_view kWorldSecret = "0123456789abcdef0123456789abcdef";
 
 std::string content(char letter, std::size_t size) { return std::string(size, letter); }
 
@@ -77,8 +80,23 @@ std::vector<Operation> operations() {
   };
 }
 
-Status make_world(const std::string& path, Clock& clock) {
+StoreOptions world_options(const char* vfs) {
+  return {.find_content_key = [](std::string_view) -> Result<std::string> { return std::string(kWorldSecret); },
+          .vfs = vfs};
+}
+
+Status make_world(const std::string& path, Clock& clock, Files files) {
   auto store = WARREN_TRY(Store::open(path, {.mode = OpenMode::kCreate, .durability = Durability::kProcess}, clock));
+  if (files == Files::kEncrypted) {
+    store.reset();
+    auto database = WARREN_TRY(Database::open(path, {.durability = Durability::kProcess}));
+    WARREN_TRY(database->hold_alone());
+    NewContentKey key{.salt = std::string(ContentKey::kSaltBytes, 's'), .secret = std::string(kWorldSecret)};
+    std::int64_t id = WARREN_TRY(add_content_key(*database, key));
+    WARREN_TRY(add_patterns(*database, {"/"}, id));
+    database.reset();
+    store = WARREN_TRY(Store::open(path, world_options(nullptr), clock));
+  }
   return fill(*store);
 }
 
@@ -101,8 +119,10 @@ std::string state_after_restart(const std::string& path, Clock& clock) {
   if (!report.ok()) return "fsck failed: " + report.error().message();
   for (const Violation& violation : report->violations) return "unclean: " + violation.rule + ": " + violation.message;
   FaultyVfs healthy;
-  auto store = Store::open(path, {.vfs = healthy.name()}, clock);
+  auto store = Store::open(path, world_options(healthy.name()), clock);
   if (!store.ok()) return "does not open: " + store.error().message();
+  auto checked = check_encrypted_files(**store);
+  if (!checked.ok() || checked->failed > 0) return "encrypted files are damaged";
   auto state = state_of(**store);
   return state.ok() ? *state : "cannot be read: " + state.error().message();
 }

@@ -20,8 +20,12 @@ struct Operation {
 // One operation of each kind. Each works on a new agent from make_world, and so do all of them in order.
 std::vector<Operation> operations();
 
-// Creates a closed agent file at `path`, with a few nodes of each kind.
-Status make_world(const std::string& path, Clock& clock);
+// Creates a closed agent file at `path`, with a few nodes of each kind. All of its files may be encrypted.
+enum class Files { kPlain, kEncrypted };
+Status make_world(const std::string& path, Clock& clock, Files files = Files::kPlain);
+
+// For opening it: on this disk, with the key.
+StoreOptions world_options(const char* vfs);
 
 // Everything that a user can see, and the number of journal rows: agents with the same text are equal.
 Result<std::string> state_of(Store& store);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "agent/audit_trail.h"
+#include "agent/encrypted_files.h"
 #include "agent/file_key.h"
 #include "agent/locate.h"
 #include "cli/commands.h"
@@ -35,10 +36,27 @@ void print_report(Output& out, const FsckReport& report) {
             report.inodes, report.entries, report.chunks, report.keys, report.calls);
 }
 
+// The content of encrypted files, which SQL alone cannot check. Returns how many could not be checked without a key.
+Result<std::uint64_t> add_content(FsckReport& report, const std::string& path, Clock& clock) {
+  Result<CipherCheck> found = check_encrypted_content(path, clock);
+  if (!found.ok() && !report.clean()) return std::uint64_t{0};  // too damaged to be opened
+  CipherCheck check = WARREN_TRY(std::move(found));
+  std::uint64_t more = check.failed - check.problems.size();
+  if (more > 0) check.problems.push_back(fmt::format("and {} other files", more));
+  for (std::string& problem : check.problems) {
+    report.violations.push_back({.rule = "WR-84", .message = std::move(problem), .repairable = false});
+  }
+  return check.unknown;
+}
+
 Result<Exit> check(Context& context, const Arguments& args, const std::string& path) {
   FsckReport report = WARREN_TRY(check_agent(path, context.clock, agent_keys(path)));
+  std::uint64_t unchecked = WARREN_TRY(add_content(report, path, context.clock));
   if (args.has("json")) context.out.json(report_json(report));
   else print_report(context.out, report);
+  if (unchecked > 0 && !args.has("json")) {
+    context.out.print("{} encrypted files were not checked: there is no key for them\n", unchecked);
+  }
   if (!report.clean() && !args.has("json"))
     context.out.line("run again with `--repair` to repair what can be repaired, after a backup");
   return report.clean() ? Exit::kOk : Exit::kFailed;

@@ -7,6 +7,7 @@
 #include "agent/create.h"
 #include "agent/locate.h"
 #include "base/path.h"
+#include "cli/agent/encrypt_files.h"
 #include "cli/agent/key_options.h"
 #include "cli/commands.h"
 #include "cli/context.h"
@@ -73,21 +74,50 @@ Result<std::string> locate_file(const Arguments& args) {
   return path;
 }
 
+Json json_of(const ContentKeyPlace& place) {
+  Json json{{"name", place.name}, {"replaced", place.is_replaced}, {"patterns", Json::array()}};
+  for (const std::string& pattern : place.patterns) {
+    Json one;
+    set_bytes(one, "pattern", pattern);
+    json["patterns"].push_back(std::move(one));
+  }
+  if (place.note) set_bytes(json, "note", *place.note);
+  if (place.source) set_bytes(json, "source", describe(*place.source));
+  return json;
+}
+
+void print_content_key(Output& out, const ContentKeyPlace& place) {
+  std::string patterns;
+  for (const std::string& one : place.patterns) patterns += fmt::format(" {}", out.name(quote(one)));
+  if (place.is_replaced) patterns = " nothing any more; checkpoints may need it";
+  else if (patterns.empty()) patterns = " no new files";
+  bool is_stored = place.source && place.source->kind == KeySourceKind::kStored;
+  std::string where = is_stored && place.note ? *place.note
+                      : place.source          ? describe(*place.source)
+                                              : std::string("unknown");
+  out.print("key {} encrypts{}\n  it is in: {}\n", place.name, patterns, out.name(where));
+}
+
 Result<Exit> show_key(Context& context, const Arguments& args, const std::string& path) {
   std::optional<KeyPlace> place = WARREN_TRY(find_key_place(path, context.clock));
+  std::vector<ContentKeyPlace> of_files = WARREN_TRY(list_content_key_places(path, context.clock));
   if (args.has("json")) {
-    Json json{{"encrypted", place.has_value()}};
+    Json json{{"encrypted", place.has_value()}, {"files", Json::array()}};
+    for (const ContentKeyPlace& one : of_files) json["files"].push_back(json_of(one));
     if (place && place->note) set_bytes(json, "note", *place->note);
     if (place) set_bytes(json, "source", describe(place->source));
     context.out.json(json);
-  } else if (!place) {
-    context.out.print("{} is not encrypted\n", context.out.name(path));
+    return Exit::kOk;
+  }
+  if (!place) {
+    if (of_files.empty()) context.out.print("{} is not encrypted\n", context.out.name(path));
   } else {
     bool is_stored = place->source.kind == KeySourceKind::kStored;
     std::string note = place->note ? context.out.name(*place->note) : std::string("none");
     context.out.print("its key is in {}\n", is_stored ? note : context.out.name(describe(place->source)));
     if (!is_stored) context.out.print("note: {}\n", note);
   }
+  for (const ContentKeyPlace& one : of_files) print_content_key(context.out, one);
   return Exit::kOk;
 }
 
@@ -135,14 +165,17 @@ Result<Exit> rekey(Context& context, const Arguments& args, NewKey change, std::
 }
 
 Result<Exit> run_rekey(Context& context, const Arguments& args) {
+  if (!args.all("PATTERN").empty()) return change_files(context, args, FileChange::kRekey);
   return rekey(context, args, NewKey::kAnother, "rekey");
 }
 
 Result<Exit> run_encrypt(Context& context, const Arguments& args) {
+  if (!args.all("PATTERN").empty()) return change_files(context, args, FileChange::kEncrypt);
   return rekey(context, args, NewKey::kFirst, "encrypt");
 }
 
 Result<Exit> run_decrypt(Context& context, const Arguments& args) {
+  if (!args.all("PATTERN").empty()) return change_files(context, args, FileChange::kDecrypt);
   return rekey(context, args, NewKey::kNone, "decrypt");
 }
 
@@ -152,10 +185,10 @@ Command make_key() {
   std::vector<Option> options = key_options();
   options.push_back(json_option());
   return {.name = "key",
-          .summary = "Show or note where the key of an encrypted agent is",
+          .summary = "Show or note where the keys of an encrypted agent and of its encrypted files are",
           .details =
-              "With an option, the agent is opened with that key, and the note is what every command uses from then "
-              "on. The key itself is never shown. A key is 64 hexadecimal digits or base64, for 256 bits; "
+              "With an option, that key is tried, and the note is what every command uses from then on. The key itself "
+              "is never shown. A key is 64 hexadecimal digits or base64, for 256 bits; "
               "anything else is a passphrase.",
           .positionals = {id_argument()},
           .options = options,
@@ -166,40 +199,49 @@ Command make_key() {
 Command make_rekey() {
   std::vector<Option> options = key_options();
   options.push_back(json_option());
-  return {.name = "rekey",
-          .summary = "Encrypt an encrypted agent with a new key",
-          .details =
-              "Without an option the new key is random. The agent must not be open. It is written anew and replaced "
-              "when that is complete. Backups keep the key that they were made with.",
-          .positionals = {id_argument()},
-          .options = options,
-          .subcommands = {},
-          .handler = run_rekey};
+  return {
+      .name = "rekey",
+      .summary = "Encrypt an encrypted agent, or its encrypted files, with a new key",
+      .details =
+          "Without an option the new key is random. Without a pattern, the whole agent gets it: it must not be open, "
+          "is written anew and replaced when that is complete. With patterns, as they were given to `encrypt`, their "
+          "files and all that share their key get it, one by one; interrupted, the same command goes on. Backups and "
+          "checkpoints keep the key that they were made with.",
+      .positionals = {id_argument(), pattern_argument()},
+      .options = options,
+      .subcommands = {},
+      .handler = run_rekey};
 }
 
 Command make_encrypt() {
   std::vector<Option> options = key_options();
   options.push_back(json_option());
-  return {.name = "encrypt",
-          .summary = "Encrypt an agent that is not encrypted",
-          .details =
-              "Without an option the key is random. The agent must not be open. It is written anew and replaced when "
-              "that is complete. Backups, forks and checkpoints elsewhere stay as they are, and what was in "
-              "the old file may still be on the disk until it is overwritten.",
-          .positionals = {id_argument()},
-          .options = options,
-          .subcommands = {},
-          .handler = run_encrypt};
+  return {
+      .name = "encrypt",
+      .summary = "Encrypt an agent, or only files whose path matches a pattern",
+      .details =
+          "Without an option the key is random. The agent must not be open. Without a pattern, all of it is "
+          "encrypted: it is written anew and replaced when that is complete. With patterns, the content of matching "
+          "files is encrypted, of those that exist and of new ones; names, sizes and everything else stay visible. "
+          "Interrupted, the same command goes on. Backups, forks and checkpoints stay as they are, and what was in "
+          "the old file may still be on the disk until it is overwritten.",
+      .positionals = {id_argument(), pattern_argument()},
+      .options = options,
+      .subcommands = {},
+      .handler = run_encrypt};
 }
 
 Command make_decrypt() {
-  return {.name = "decrypt",
-          .summary = "Make an encrypted agent an ordinary one",
-          .details = "The agent must not be open. It is written anew and replaced when that is complete.",
-          .positionals = {id_argument()},
-          .options = {json_option()},
-          .subcommands = {},
-          .handler = run_decrypt};
+  return {
+      .name = "decrypt",
+      .summary = "Make an encrypted agent an ordinary one, or decrypt files whose path matches a pattern",
+      .details =
+          "The agent must not be open. Without a pattern, a whole encrypted agent is written anew and replaced when "
+          "that is complete. With patterns, files that match are decrypted, and new ones are not encrypted any more.",
+      .positionals = {id_argument(), pattern_argument()},
+      .options = {json_option()},
+      .subcommands = {},
+      .handler = run_decrypt};
 }
 
 }  // namespace warren::cli

@@ -1,0 +1,216 @@
+#include "agent/encrypted_files.h"
+
+#include <algorithm>
+#include <functional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "agent/agent.h"
+#include "agent/create.h"
+#include "agent/locate.h"
+#include "base/path.h"
+#include "store/history.h"
+#include "store/sqlite_fs.h"
+#include "store/table_names.h"
+
+namespace warren {
+namespace {
+
+Result<std::string> locate_for_patterns(const FileEncryption& options) {
+  std::string path = WARREN_TRY(locate_agent(options.id_or_path));
+  if (path == kMemoryAgent) return Error(Code::kInvalid, "an agent in memory has no file to encrypt");
+  for (const std::string& pattern : options.patterns) WARREN_TRY(check_cipher_pattern(pattern));
+  return path;
+}
+
+Result<std::unique_ptr<Store>> open_with_keys(const std::string& path, Clock& clock) {
+  auto store = WARREN_TRY(
+      Store::open(path, {.find_key = agent_keys(path), .find_content_key = agent_content_keys(path)}, clock));
+  if (store->schema().is_current()) return store;
+  return Error(Code::kReadOnly, fmt::format("{} has an older schema and can only be read", quote(path)),
+               fmt::format("`warren migrate {}` upgrades it", path));
+}
+
+// What the agent has, before anything is changed.
+struct KnownKeys {
+  std::vector<ContentKeyRow> keys;
+  std::vector<CipherPattern> patterns;
+
+  const CipherPattern* find(const std::string& pattern) const {
+    auto found = std::ranges::find(patterns, pattern, &CipherPattern::pattern);
+    return found == patterns.end() ? nullptr : &*found;
+  }
+  // The newest that is in use.
+  std::optional<std::int64_t> newest() const {
+    std::optional<std::int64_t> id;
+    for (const ContentKeyRow& key : keys) {
+      if (!key.replaced_by) id = key.id;
+    }
+    return id;
+  }
+};
+
+KnownKeys known_keys(Store& store) {
+  if (store.content_keys() == nullptr) return {};
+  return {.keys = store.content_keys()->rows(), .patterns = store.content_keys()->patterns()};
+}
+
+// Runs `change` while nobody else has the agent open.
+Status change_alone(const std::string& path, const std::function<Status(Database&)>& change) {
+  auto database = WARREN_TRY(Database::open(path, {.mode = OpenMode::kReadWrite, .find_key = agent_keys(path)}));
+  WARREN_TRY(database->hold_alone());
+  return change(*database);
+}
+
+// With a new key, whose note is written first: a note without its key does no harm, a key without a note would.
+Status change_with_new_key(const FileEncryption& options, FileEncryptionReport& report,
+                           const std::function<Status(Database&, std::int64_t key)>& change) {
+  NotedContentKey key = WARREN_TRY(make_content_key(options.source, report.path));
+  bool is_stored = false;
+  Status changed = change_alone(report.path, [&](Database& database) -> Status {
+    Transaction scope = WARREN_TRY(Transaction::begin(database, Access::kWrite));
+    std::int64_t id = WARREN_TRY(add_content_key(database, key.key));
+    WARREN_TRY(change(database, id));
+    is_stored = true;  // perhaps: an error of the commit may come after it took effect
+    return scope.commit();
+  });
+  if (!changed.ok() && !is_stored) remove_key_note(key);
+  if (changed.ok()) report.key_note = key.note;
+  return changed;
+}
+
+// Unused pages of the file, and its log, still have the content as it was, unless the whole file is encrypted. (Then
+// VACUUM must not run: its temporary file would not be.)
+Status compact(const std::string& path, FileEncryptionReport& report) {
+  Status done =
+      change_alone(path, [](Database& database) { return database.key() ? Status(Ok{}) : database.execute("VACUUM"); });
+  if (done.ok()) return Ok{};
+  report.is_compact = false;
+  return done.error().code() == Code::kBusy ? Status(Ok{}) : std::move(done);
+}
+
+Status count_checkpoints(Store& store, FileEncryptionReport& report) {
+  std::vector<Checkpoint> all = WARREN_TRY(History(store).list());
+  report.checkpoints = all.size();
+  return Ok{};
+}
+
+Error unknown_pattern(const std::string& pattern, const KnownKeys& known) {
+  std::vector<std::string> names;
+  for (const CipherPattern& one : known.patterns) names.push_back(quote(one.pattern));
+  return {Code::kNotFound, fmt::format("no files are encrypted by the pattern {}", quote(pattern)),
+          names.empty() ? std::string("`warren encrypt ID PATTERN` encrypts files")
+                        : fmt::format("the patterns are {}", fmt::join(names, ", "))};
+}
+
+}  // namespace
+
+Result<FileEncryptionReport> encrypt_files(const FileEncryption& options, Clock& clock) {
+  FileEncryptionReport report;
+  report.path = WARREN_TRY(locate_for_patterns(options));
+  KnownKeys known;
+  {
+    auto store = WARREN_TRY(open_with_keys(report.path, clock));
+    known = known_keys(*store);
+    bool uses_newest = known.newest() && !options.source;
+    if (uses_newest) WARREN_TRY(store->content_keys()->get(*known.newest()).within("encrypt files"));
+  }
+  bool is_all_known =
+      std::ranges::all_of(options.patterns, [&](const auto& one) { return known.find(one) != nullptr; });
+  if (is_all_known && options.source) {
+    return Error(Code::kExists, "these patterns have a key already", "`warren rekey ID PATTERN` changes it");
+  }
+  std::optional<std::int64_t> key = known.newest();
+  if (!is_all_known && key && !options.source) {
+    WARREN_TRY(
+        change_alone(report.path, [&](Database& database) { return add_patterns(database, options.patterns, *key); }));
+  } else if (!is_all_known) {
+    WARREN_TRY(change_with_new_key(options, report, [&](Database& database, std::int64_t id) {
+      key = id;
+      return add_patterns(database, options.patterns, id);
+    }));
+  }
+  {
+    auto store = WARREN_TRY(open_with_keys(report.path, clock));
+    report.done = WARREN_TRY(encrypt_matching(*store, options.patterns, key.value_or(0)));
+    WARREN_TRY(remove_traces(*store));
+    WARREN_TRY(count_checkpoints(*store, report));
+  }
+  WARREN_TRY(remove_search_index(report.path));  // it may have the text of these files
+  WARREN_TRY(compact(report.path, report));
+  return report;
+}
+
+Result<FileEncryptionReport> decrypt_files(const FileEncryption& options, Clock& clock) {
+  FileEncryptionReport report;
+  report.path = WARREN_TRY(locate_for_patterns(options));
+  KnownKeys known = known_keys(*WARREN_TRY(open_with_keys(report.path, clock)));
+  if (known.keys.empty()) return unknown_pattern(options.patterns.front(), known);
+  bool is_any_known =
+      std::ranges::any_of(options.patterns, [&](const auto& one) { return known.find(one) != nullptr; });
+  if (is_any_known) {
+    WARREN_TRY(
+        change_alone(report.path, [&](Database& database) { return remove_patterns(database, options.patterns); }));
+  }
+  auto store = WARREN_TRY(open_with_keys(report.path, clock));
+  report.done = WARREN_TRY(decrypt_matching(*store, options.patterns));
+  bool did_nothing = !is_any_known && report.done.files == 0 && report.done.failed == 0;
+  if (did_nothing) return unknown_pattern(options.patterns.front(), known);
+  return report;
+}
+
+namespace {
+
+// Whether an earlier call has given these patterns a key, and was interrupted before all files had it.
+Result<bool> is_unfinished(Store& store, const std::vector<std::int64_t>& keys) {
+  Transaction view = WARREN_TRY(Transaction::begin(store.database(), Access::kRead));
+  for (const ContentKeyRow& row : store.content_keys()->rows()) {
+    if (!row.replaced_by || std::ranges::find(keys, *row.replaced_by) == keys.end()) continue;
+    std::vector<Inode> left = WARREN_TRY(store.fs().ciphers()->list_of_key(row.id));
+    if (!left.empty()) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Result<FileEncryptionReport> rekey_files(const FileEncryption& options, Clock& clock) {
+  FileEncryptionReport report;
+  report.path = WARREN_TRY(locate_for_patterns(options));
+  std::vector<std::int64_t> old;
+  bool goes_on = false;
+  {
+    auto store = WARREN_TRY(open_with_keys(report.path, clock));
+    KnownKeys known = known_keys(*store);
+    for (const std::string& pattern : options.patterns) {
+      const CipherPattern* found = known.find(pattern);
+      if (found == nullptr) return unknown_pattern(pattern, known);
+      old.push_back(found->key);
+      WARREN_TRY(store->content_keys()->get(found->key));  // without it, nothing can be encrypted anew
+    }
+    goes_on = WARREN_TRY(is_unfinished(*store, old));
+  }
+  if (!goes_on) {
+    WARREN_TRY(change_with_new_key(
+        options, report, [&](Database& database, std::int64_t id) { return replace_keys(database, old, id); }));
+  }
+  auto store = WARREN_TRY(open_with_keys(report.path, clock));
+  report.done = WARREN_TRY(finish_replacing_keys(*store));
+  WARREN_TRY(count_checkpoints(*store, report));
+  return report;
+}
+
+Result<CipherCheck> check_encrypted_content(const std::string& path, Clock& clock) {
+  {
+    auto database = WARREN_TRY(Database::open(path, {.mode = OpenMode::kReadOnly, .find_key = agent_keys(path)}));
+    TableNames names = WARREN_TRY(TableNames::read(*database));
+    if (!names.has("wr_cipher_file")) return CipherCheck();
+  }
+  auto store = WARREN_TRY(Store::open(
+      path, {.mode = OpenMode::kReadOnly, .find_key = agent_keys(path), .find_content_key = agent_content_keys(path)},
+      clock));
+  return check_encrypted_files(*store);
+}
+
+}  // namespace warren

@@ -1,0 +1,42 @@
+// `warren encrypt ID PATTERN…`, `decrypt` and `rekey` with patterns: keys, notes and files of an agent in the right
+// order, so that an interruption leaves a state from which the same call goes on (store/encrypt_files.h).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/file_key.h"
+#include "base/clock.h"
+#include "base/result.h"
+#include "store/encrypt_files.h"
+
+namespace warren {
+
+struct FileEncryption {
+  std::string id_or_path;
+  std::vector<std::string> patterns;
+  std::optional<KeySource> source;  // of a new key; default: a random one, or for encrypt_files the newest that exists
+};
+
+struct FileEncryptionReport {
+  std::string path;
+  RecodedFiles done;
+  std::optional<std::string> key_note;  // of a new key
+  std::uint64_t checkpoints = 0;        // that may have the files as they were
+  // The file may still have unencrypted content in unused pages: somebody has the agent open.
+  bool is_compact = true;
+};
+
+// Changing keys or patterns: kBusy if any process has the agent open. Without such a change others may use it.
+Result<FileEncryptionReport> encrypt_files(const FileEncryption& options, Clock& clock);
+// kNotFound if nothing is encrypted by these patterns.
+Result<FileEncryptionReport> decrypt_files(const FileEncryption& options, Clock& clock);
+// Of the files of these patterns, and of all that share their key. kNotFound unless every one is a pattern.
+Result<FileEncryptionReport> rekey_files(const FileEncryption& options, Clock& clock);
+
+// What fsck can find only with the keys.
+Result<CipherCheck> check_encrypted_content(const std::string& path, Clock& clock);
+
+}  // namespace warren

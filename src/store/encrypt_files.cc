@@ -1,0 +1,235 @@
+#include "store/encrypt_files.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "base/limits.h"
+#include "base/path.h"
+#include "db/transaction.h"
+#include "fs/tree_ops.h"
+#include "store/journal.h"
+#include "store/namespace_tree.h"
+#include "store/sqlite_fs.h"
+#include "store/table_names.h"
+#include "text/glob.h"
+
+namespace warren {
+namespace {
+
+constexpr std::size_t kProblemsNamed = 20;
+constexpr std::size_t kCheckBytes = std::size_t{1} << 20;
+
+// By inode: the path of the first of its names that matches.
+using FoundFiles = std::map<std::uint64_t, std::string>;
+
+// Both trees: the namespace of an agent with a base has files, too.
+Status for_each_file(Store& store, const std::function<void(Inode node, const std::string& path)>& visit) {
+  auto see = [&](const WalkEntry& entry) -> Result<WalkNext> {
+    if (entry.attributes.is_file()) visit(entry.attributes.inode, entry.path);
+    return WalkNext::kContinue;
+  };
+  WARREN_TRY(walk(store.fs(), "/", see));
+  if (!WARREN_TRY(store.fs().find_namespace_root())) return Ok{};
+  auto names = WARREN_TRY(NamespaceTree::open_in(store));
+  return walk(*names, "/", see);
+}
+
+Result<FoundFiles> find_matching(Store& store, const std::vector<std::string>& patterns) {
+  std::vector<Glob> globs(patterns.begin(), patterns.end());
+  FoundFiles found;
+  WARREN_TRY(for_each_file(store, [&](Inode node, const std::string& path) {
+    bool is_wanted = std::ranges::any_of(globs, [&](const Glob& glob) { return glob.matches(path); });
+    if (is_wanted) found.try_emplace(node.value, path);
+  }));
+  return found;
+}
+
+void add_problem(std::vector<std::string>& problems, std::uint64_t& failed, const std::string& what, const Error& why) {
+  ++failed;
+  if (problems.size() < kProblemsNamed) problems.push_back(fmt::format("{}: {}", what, why.message()));
+}
+
+// One file, in a transaction of its own. One that is gone meanwhile is none.
+Status recode_one(Store& store, Inode node, const std::string& what, std::optional<std::int64_t> key,
+                  RecodedFiles& done) {
+  Result<Attributes> before = store.fs().get_attributes(node);
+  Status recoded = before.ok() ? store.fs().recode(node, key) : Status(before.error());
+  if (recoded.ok()) {
+    ++done.files;
+    done.bytes += before->size;
+    return Ok{};
+  }
+  Code code = recoded.error().code();
+  if (code == Code::kStale) return Ok{};
+  // Of this file; anything else, a full disk for example, ends it all.
+  bool is_its_own = code == Code::kCorrupt || code == Code::kDenied;
+  if (!is_its_own) return std::move(recoded).within(what);
+  add_problem(done.problems, done.failed, what, recoded.error());
+  return Ok{};
+}
+
+}  // namespace
+
+Status check_cipher_pattern(std::string_view pattern) {
+  if (pattern.size() > limits::kPathBytes) {
+    return Error(Code::kNameTooLong, fmt::format("a pattern has at most {} bytes", limits::kPathBytes));
+  }
+  if (!pattern.empty() && pattern.find('\0') == pattern.npos) return Ok{};
+  return Error(Code::kInvalid, fmt::format("{} is not a valid pattern", quote(pattern)),
+               "name a directory (/secrets) or use wildcards ('/secrets/**', '**/*.key')");
+}
+
+Result<std::int64_t> add_content_key(Database& database, const NewContentKey& key) {
+  Transaction scope = WARREN_TRY(Transaction::begin(database, Access::kWrite));
+  WARREN_TRY(make_cipher_tables(database));
+  Statement count = WARREN_TRY(database.prepare("SELECT count(*) FROM wr_cipher_key"));
+  auto keys = WARREN_TRY(count.find_integer());
+  if (keys.value_or(0) >= static_cast<std::int64_t>(limits::kContentKeys)) {
+    return Error(Code::kLimit, fmt::format("an agent has at most {} keys for files", limits::kContentKeys));
+  }
+  Statement insert = WARREN_TRY(database.prepare("INSERT INTO wr_cipher_key (salt, proof) VALUES (?, ?)"));
+  Sha256::Value proof = ContentKey::proof_of(as_bytes(key.secret));
+  WARREN_TRY(insert.bind(1, as_bytes(key.salt)).bind(2, Bytes(proof)).run());
+  std::int64_t id = database.last_insert_id();
+  WARREN_TRY(scope.commit());
+  return id;
+}
+
+Status add_patterns(Database& database, const std::vector<std::string>& patterns, std::int64_t key) {
+  Transaction scope = WARREN_TRY(Transaction::begin(database, Access::kWrite));
+  Statement insert = WARREN_TRY(
+      database.prepare("INSERT INTO wr_cipher_pattern (pattern, key_id) VALUES (?, ?) ON CONFLICT DO NOTHING"));
+  for (const std::string& pattern : patterns) WARREN_TRY(insert.bind(1, std::string_view(pattern)).bind(2, key).run());
+  Statement count = WARREN_TRY(database.prepare("SELECT count(*) FROM wr_cipher_pattern"));
+  auto rows = WARREN_TRY(count.find_integer());
+  if (rows.value_or(0) > static_cast<std::int64_t>(limits::kCipherPatterns)) {
+    return Error(Code::kLimit, fmt::format("an agent has at most {} patterns", limits::kCipherPatterns));
+  }
+  return scope.commit();
+}
+
+Status remove_patterns(Database& database, const std::vector<std::string>& patterns) {
+  Transaction scope = WARREN_TRY(Transaction::begin(database, Access::kWrite));
+  Statement erase = WARREN_TRY(database.prepare("DELETE FROM wr_cipher_pattern WHERE pattern = ?"));
+  for (const std::string& pattern : patterns) WARREN_TRY(erase.bind(1, std::string_view(pattern)).run());
+  return scope.commit();
+}
+
+Status replace_keys(Database& database, const std::vector<std::int64_t>& old, std::int64_t key) {
+  Transaction scope = WARREN_TRY(Transaction::begin(database, Access::kWrite));
+  Statement patterns = WARREN_TRY(database.prepare("UPDATE wr_cipher_pattern SET key_id = ?1 WHERE key_id = ?2"));
+  Statement keys =
+      WARREN_TRY(database.prepare("UPDATE wr_cipher_key SET replaced_by = ?1 WHERE id = ?2 OR replaced_by = ?2"));
+  for (std::int64_t one : old) {
+    WARREN_TRY(patterns.bind(1, key).bind(2, one).run());
+    WARREN_TRY(keys.bind(1, key).bind(2, one).run());
+  }
+  return scope.commit();
+}
+
+Result<RecodedFiles> encrypt_matching(Store& store, const std::vector<std::string>& patterns, std::int64_t fallback) {
+  FoundFiles found = WARREN_TRY(find_matching(store, patterns));
+  RecodedFiles done;
+  for (const auto& [number, path] : found) {
+    Inode node{number};
+    Result<std::optional<std::int64_t>> has = store.fs().find_content_key(node);
+    if (!has.ok() && has.error().code() == Code::kStale) continue;
+    if (WARREN_TRY(std::move(has))) continue;
+    std::int64_t key = store.content_keys()->find_for(path).value_or(fallback);
+    WARREN_TRY(recode_one(store, node, quote(path), key, done));
+  }
+  return done;
+}
+
+Result<RecodedFiles> decrypt_matching(Store& store, const std::vector<std::string>& patterns) {
+  FoundFiles found = WARREN_TRY(find_matching(store, patterns));
+  RecodedFiles done;
+  for (const auto& [number, path] : found) {
+    Inode node{number};
+    Result<std::optional<std::int64_t>> has = store.fs().find_content_key(node);
+    if (!has.ok() && has.error().code() == Code::kStale) continue;
+    if (!WARREN_TRY(std::move(has))) continue;
+    WARREN_TRY(recode_one(store, node, quote(path), std::nullopt, done));
+  }
+  return done;
+}
+
+Result<RecodedFiles> finish_replacing_keys(Store& store) {
+  RecodedFiles done;
+  for (const ContentKeyRow& row : store.content_keys()->rows()) {
+    if (!row.replaced_by) continue;
+    std::vector<Inode> nodes;
+    {
+      Transaction view = WARREN_TRY(Transaction::begin(store.database(), Access::kRead));
+      nodes = WARREN_TRY(store.fs().ciphers()->list_of_key(row.id));
+    }
+    for (Inode node : nodes) {
+      WARREN_TRY(recode_one(store, node, fmt::format("inode {}", node.value), row.replaced_by, done));
+    }
+  }
+  return done;
+}
+
+// These tables belong to OverlayRows and VectorRows, which keep nothing of an encrypted file by themselves.
+Status remove_traces(Store& store) {
+  TableNames names = WARREN_TRY(TableNames::read(store.database()));
+  Transaction scope = WARREN_TRY(store.begin_write());
+  if (names.has("wr_ancestor")) {
+    WARREN_TRY(store.database().execute("DELETE FROM wr_ancestor WHERE delta_ino IN (SELECT ino FROM wr_cipher_file)"));
+  }
+  if (names.has("wr_vector")) {
+    WARREN_TRY(store.database().execute("DELETE FROM wr_vector WHERE ino IN (SELECT ino FROM wr_cipher_file)"));
+  }
+  return scope.commit();
+}
+
+namespace {
+
+// In one state, so that a writer in between is not mistaken for damage.
+Status check_content(Store& store, Inode node, std::string& buffer) {
+  auto unit = WARREN_TRY(store.fs().begin(UnitAccess::kRead));
+  for (std::uint64_t offset = 0;;) {
+    std::size_t count = WARREN_TRY(store.fs().read(node, offset, as_mutable_bytes(buffer)));
+    if (count == 0) return Ok{};
+    offset += count;
+  }
+}
+
+}  // namespace
+
+Result<CipherCheck> check_encrypted_files(Store& store) {
+  CipherCheck check;
+  if (store.fs().ciphers() == nullptr) return check;
+  std::vector<Inode> nodes;
+  {
+    Transaction view = WARREN_TRY(Transaction::begin(store.database(), Access::kRead));
+    nodes = WARREN_TRY(store.fs().ciphers()->list());
+  }
+  std::unordered_map<std::uint64_t, std::string> paths;
+  for (Inode node : nodes) paths.emplace(node.value, std::string());
+  WARREN_TRY(for_each_file(store, [&](Inode node, const std::string& path) {
+    auto wanted = paths.find(node.value);
+    if (wanted != paths.end() && wanted->second.empty()) wanted->second = path;
+  }));
+  std::string buffer(kCheckBytes, '\0');
+  for (Inode node : nodes) {
+    Status read = check_content(store, node, buffer);
+    if (!read.ok() && read.error().code() == Code::kStale) continue;
+    ++check.files;
+    if (read.ok()) continue;
+    const std::string& path = paths[node.value];
+    if (read.error().code() == Code::kDenied) ++check.unknown;
+    else if (read.error().code() != Code::kCorrupt) return std::move(read).take_error();
+    else
+      add_problem(check.problems, check.failed, path.empty() ? fmt::format("inode {}", node.value) : quote(path),
+                  read.error());
+  }
+  return check;
+}
+
+}  // namespace warren

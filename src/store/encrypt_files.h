@@ -1,0 +1,60 @@
+// Encrypting the content of files by patterns of their paths, decrypting it, and giving it another key.
+//
+// First the keys and patterns change (add_patterns, remove_patterns, replace_keys), on a database that nobody else has
+// open (Database::hold_alone), since every process has read them when it opened the agent. Then the files follow, each
+// in a transaction of its own (encrypt_matching and so on); others may use the agent meanwhile. Which files are left is
+// seen from their rows: interrupted, the same call goes on.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "store/content_keys.h"
+#include "store/store.h"
+
+namespace warren {
+
+struct NewContentKey {
+  std::string salt;
+  std::string secret;
+};
+
+// kInvalid unless the text can be a pattern (text/glob.h).
+Status check_cipher_pattern(std::string_view pattern);
+
+// Files whose path matches are encrypted with this key from now on. A pattern that exists keeps its key.
+Status add_patterns(Database& database, const std::vector<std::string>& patterns, std::int64_t key);
+Result<std::int64_t> add_content_key(Database& database, const NewContentKey& key);
+Status remove_patterns(Database& database, const std::vector<std::string>& patterns);
+// All patterns and files that have one of the keys `old` get the new one.
+Status replace_keys(Database& database, const std::vector<std::int64_t>& old, std::int64_t key);
+
+// What was done. A file that could not be changed is a problem; the others are changed.
+struct RecodedFiles {
+  std::uint64_t files = 0;
+  std::uint64_t bytes = 0;
+  std::vector<std::string> problems;  // the first few
+  std::uint64_t failed = 0;
+};
+
+// The store has patterns. Encrypts files that match one of these and are not encrypted, each with the key of the
+// pattern that a new file there would have, or `fallback`.
+Result<RecodedFiles> encrypt_matching(Store& store, const std::vector<std::string>& patterns, std::int64_t fallback);
+Result<RecodedFiles> decrypt_matching(Store& store, const std::vector<std::string>& patterns);
+Result<RecodedFiles> finish_replacing_keys(Store& store);
+
+// Removes what other tables have of the content of encrypted files: texts for merging and for semantic search.
+Status remove_traces(Store& store);
+
+// Reads every encrypted file, as far as its key is known; each problem is one line. For fsck.
+struct CipherCheck {
+  std::uint64_t files = 0;
+  std::uint64_t unknown = 0;  // without a key: not checked
+  std::vector<std::string> problems;
+  std::uint64_t failed = 0;
+};
+Result<CipherCheck> check_encrypted_files(Store& store);
+
+}  // namespace warren

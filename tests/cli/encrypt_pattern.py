@@ -1,0 +1,415 @@
+#!/usr/bin/env python3
+"""Files encrypted by patterns of their paths, through the program: what is hidden, from whom, and what is noticed."""
+import json
+import os
+import pathlib
+import secrets
+import shutil
+import signal
+import sqlite3
+import subprocess
+import tempfile
+import unittest
+
+SECRET = "the launch code is 7391"
+OPEN = "anybody may read this"
+WARREN = os.environ["WARREN"]
+needs_fuse = unittest.skipUnless(os.path.exists("/dev/fuse"), "there is no /dev/fuse")
+
+
+class EncryptPatternTest(unittest.TestCase):
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="warren-pattern-"))
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+        for folder in ("home", "runtime", "work"):
+            (self.dir / folder).mkdir(mode=0o700)
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("WARREN_", "XDG_"))}
+        self.environment = kept | {"HOME": str(self.dir / "home"), "XDG_RUNTIME_DIR": str(self.dir / "runtime"),
+                                   "WARREN_EMBED": "none"}
+        self.work = self.dir / "work"
+
+    def run_program(self, *words, **changed):
+        return subprocess.run([WARREN, *words], cwd=self.work, env=self.environment | changed, text=True,
+                              capture_output=True, timeout=120, check=False, stdin=subprocess.DEVNULL)
+
+    def warren(self, *words, **changed):
+        done = self.run_program(*words, **changed)
+        self.assertEqual(done.returncode, 0, f"{words}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def refused(self, *words, **changed):
+        done = self.run_program(*words, **changed)
+        self.assertNotEqual(done.returncode, 0, f"{words} succeeded: {done.stdout}")
+        self.assertNotIn(SECRET, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def file_of(self, agent):
+        return self.work / ".agentfs" / f"{agent}.db"
+
+    def notes(self):
+        return sorted((self.dir / "home/.config/warren/keys").glob("*.json"))
+
+    def sql(self, agent, *statements):
+        database = sqlite3.connect(self.file_of(agent))
+        for statement in statements:
+            database.execute(statement)
+        database.commit()
+        database.close()
+
+    def ask(self, agent, query):
+        database = sqlite3.connect(self.file_of(agent))
+        found = database.execute(query).fetchall()
+        database.close()
+        return found
+
+    def assert_hidden(self, *files):
+        for file in files:
+            self.assertNotIn(SECRET.encode(), file.read_bytes(), file)
+
+    def assert_hidden_everywhere(self):
+        for file in self.dir.rglob("*"):
+            if file.is_file():
+                self.assertNotIn(SECRET.encode(), file.read_bytes(), file)
+
+    def make(self, agent="a", *options, **changed):
+        self.warren("init", agent)
+        self.warren("encrypt", agent, "/secrets", "**/*.key", *options, **changed)
+        self.warren("fs", agent, "write", "/secrets/plan.txt", SECRET, **changed)
+        self.warren("fs", agent, "write", "/deep/er/my.key", SECRET, **changed)
+        self.warren("fs", agent, "write", "/open.txt", OPEN, **changed)
+
+    def no_key(self):
+        return {"XDG_CONFIG_HOME": str(self.dir / "elsewhere")}
+
+    # What is encrypted.
+
+    def test_matching_files_are_hidden_and_others_are_ordinary(self):
+        self.make()
+        self.assertEqual(self.warren("fs", "a", "cat", "/secrets/plan.txt"), SECRET)
+        self.assertEqual(self.warren("fs", "a", "cat", "/deep/er/my.key"), SECRET)
+        self.assert_hidden_everywhere()
+        stored = self.ask("a", "SELECT CAST(data AS TEXT) FROM fs_data d JOIN fs_dentry e ON e.ino = d.ino WHERE name = 'open.txt'")
+        self.assertEqual(stored, [(OPEN,)])
+        sizes = self.ask("a", "SELECT length(data), size FROM fs_data d JOIN fs_inode i ON i.ino = d.ino")
+        self.assertTrue(all(length == size for length, size in sizes))
+        shown = self.warren("key", "a")
+        self.assertIn("'/secrets'", shown)
+        self.assertIn("'**/*.key'", shown)
+        self.assertIn("clean", self.warren("fsck", "a"))
+        self.assertFalse(json.loads(self.warren("key", "a", "--json"))["encrypted"])
+
+    def test_files_that_exist_are_encrypted_and_leave_nothing_behind(self):
+        self.warren("init", "a")
+        for number in range(30):
+            self.warren("fs", "a", "write", f"/secrets/{number}.txt", f"{number} {SECRET} " * 300)
+        self.warren("fs", "a", "write", "/secrets/gone.txt", SECRET * 1000)
+        self.warren("fs", "a", "rm", "/secrets/gone.txt")
+        self.assertIn("/secrets/7.txt", self.warren("context", "a", "search", "launch", "--limit", "100"))
+        said = self.warren("encrypt", "a", "/secrets")
+        self.assertIn("encrypted 30 files", said)
+        self.assertIn(str(self.notes()[0]), said)
+        self.assert_hidden_everywhere()
+        self.assertEqual(self.warren("fs", "a", "cat", "/secrets/7.txt"), f"7 {SECRET} " * 300)
+        self.assertNotIn("secrets", self.warren("context", "a", "search", "launch"))
+        self.assert_hidden_everywhere()
+        self.assertIn("encrypted 0 files", self.warren("encrypt", "a", "/secrets"))
+        self.assertIn("have a key already", self.refused("encrypt", "a", "/secrets", "--key-env", "X", X="x" * 20))
+
+    def test_a_search_index_has_no_text_of_encrypted_files_unless_it_is_encrypted_itself(self):
+        self.make()
+        self.warren("fs", "a", "write", "/words.txt", "launch pad")
+        found = self.warren("context", "a", "search", "launch")
+        self.assertIn("/words.txt", found)
+        self.assertNotIn("plan.txt", found)
+        self.assert_hidden_everywhere()
+        self.warren("encrypt", "a")
+        self.assertIn("plan.txt", self.warren("context", "a", "search", "launch"))
+        self.assert_hidden_everywhere()
+        self.warren("decrypt", "a")
+        self.assertEqual(self.warren("fs", "a", "cat", "/secrets/plan.txt"), SECRET)
+        self.assert_hidden(self.file_of("a"))
+
+    def test_backup_fork_checkpoints_and_push_keep_files_hidden_and_readable(self):
+        self.make()
+        self.warren("checkpoint", "a", "take", "one")
+        self.warren("fs", "a", "write", "/secrets/plan.txt", "something else")
+        self.assertEqual(self.warren("fs", "a", "cat", "/secrets/plan.txt@one"), SECRET)
+        self.assertIn("plan.txt", self.warren("checkpoint", "a", "diff", "one"))
+        self.warren("backup", "a", "copy.db")
+        self.warren("restore", "r", "copy.db")
+        self.warren("fork", "a", "f", "--at", "one")
+        self.warren("checkpoint", "r", "restore", "one")
+        self.warren("checkpoint", "a", "push", "sqlite:vault.db")
+        self.warren("checkpoint", "pulled", "pull", "sqlite:vault.db", "--from", "a")
+        for agent in ("r", "f"):
+            self.assertEqual(self.warren("fs", agent, "cat", "/secrets/plan.txt"), SECRET)
+            self.assertIn("clean", self.warren("fsck", agent))
+        self.assertEqual(self.warren("fs", "pulled", "cat", "/secrets/plan.txt@one"), SECRET)
+        self.warren("checkpoint", "a", "restore", "one", "/secrets/plan.txt")
+        self.assertEqual(self.warren("fs", "a", "cat", "/secrets/plan.txt"), SECRET)
+        self.assert_hidden_everywhere()
+        self.assertEqual(len(self.notes()), 1)
+
+    def test_an_agent_with_a_base_encrypts_its_copies(self):
+        base = self.work / "base"
+        (base / "secrets").mkdir(parents=True)
+        (base / "secrets/from-base.txt").write_text("first line\n")
+        self.warren("init", "a", "--base", str(base))
+        self.warren("encrypt", "a", "/secrets")
+        self.warren("fs", "a", "write", "/secrets/new.txt", SECRET)
+        self.warren("exec", "a", "sh", "-c", f"echo '{SECRET}' >> secrets/from-base.txt")
+        self.assert_hidden_everywhere()
+        self.assertNotIn(b"first line", self.file_of("a").read_bytes())
+        patch = self.warren("diff", "a", "--patch")
+        self.assertIn(f"+{SECRET}", patch)
+        self.refused("diff", "a", "--patch", **self.no_key())
+        self.warren("apply", "a", "--yes")
+        self.assertEqual((base / "secrets/from-base.txt").read_text(), f"first line\n{SECRET}\n")
+        self.assertEqual((base / "secrets/new.txt").read_text(), SECRET)
+
+    # Without the key.
+
+    def test_without_the_key_files_can_be_listed_moved_and_removed_only(self):
+        self.make()
+        self.assertIn("plan.txt", self.warren("fs", "a", "ls", "/secrets", **self.no_key()))
+        says = self.refused("fs", "a", "cat", "/secrets/plan.txt", **self.no_key())
+        self.assertIn("/secrets/plan.txt", says)
+        self.assertIn("encrypted with key", says)
+        self.assertIn("warren key", says)
+        self.assertIn("encrypted with key", self.refused("fs", "a", "write", "/secrets/plan.txt", "x", **self.no_key()))
+        self.assertIn("encrypted with key", self.refused("fs", "a", "write", "/secrets/new.txt", "x", **self.no_key()))
+        self.assertEqual(self.warren("fs", "a", "cat", "/open.txt", **self.no_key()), OPEN)
+        self.warren("fs", "a", "write", "/open.txt", "changed", **self.no_key())
+        self.warren("fs", "a", "mv", "/secrets/plan.txt", "/moved.txt", **self.no_key())
+        self.assertEqual(self.warren("fs", "a", "cat", "/moved.txt"), SECRET)
+        self.warren("fs", "a", "rm", "/moved.txt", **self.no_key())
+        self.assertIn("were not checked", self.warren("fsck", "a", **self.no_key()))
+        self.assertIn("clean", self.warren("fsck", "a"))
+
+    def test_every_source_of_a_key_works_and_a_wrong_one_is_refused(self):
+        key = secrets.token_hex(32)
+        self.make("a", "--key-env", "MY_KEY", MY_KEY=key)
+        self.assertEqual(self.warren("fs", "a", "cat", "/secrets/plan.txt", MY_KEY=key), SECRET)
+        says = self.refused("fs", "a", "cat", "/secrets/plan.txt", MY_KEY=secrets.token_hex(32))
+        self.assertIn("the key that was found is another", says)
+        self.assertIn("the variable MY_KEY is not set", self.refused("fs", "a", "cat", "/secrets/plan.txt"))
+        file = self.dir / "key"
+        file.write_text(key)
+        file.chmod(0o600)
+        other = self.no_key()
+        self.assertEqual(self.warren("fs", "a", "cat", "/secrets/plan.txt", WARREN_KEY_FILE=str(file), **other), SECRET)
+        self.assertEqual(self.warren("fs", "a", "cat", "/secrets/plan.txt", WARREN_KEY_COMMAND=f"cat '{file}'", **other), SECRET)
+        self.warren("key", "a", "--key-file", str(file), **other)
+        self.assertEqual(self.warren("fs", "a", "cat", "/secrets/plan.txt", **other), SECRET)
+        file.write_text(secrets.token_hex(32))
+        self.assertIn("no file of agent 'a' is encrypted with", self.refused("key", "a", "--key-file", str(file)))
+        for note in (self.dir).rglob("*.json"):
+            self.assertNotIn(key, note.read_text())
+        self.assertNotIn(bytes.fromhex(key), self.file_of("a").read_bytes())
+
+    # What strangers do.
+
+    def test_changed_swapped_and_older_chunks_are_found(self):
+        self.warren("init", "a")
+        self.warren("encrypt", "a", "/s")
+        for name in ("one", "two"):
+            (self.work / name).write_bytes(os.urandom(40_000))
+            self.warren("fs", "a", "put", name, f"/s/{name}")
+        one, two = (self.ask("a", f"SELECT ino FROM fs_dentry WHERE name = '{name}'")[0][0] for name in ("one", "two"))
+        self.sql("a", "CREATE TABLE old_data AS SELECT * FROM fs_data", "CREATE TABLE old_seal AS SELECT * FROM wr_cipher_chunk")
+        self.warren("exec", "a", "sh", "-c", "printf changed | dd of=s/one bs=1 seek=9000 conv=notrunc status=none")
+        good = self.file_of("a").read_bytes()
+        here = f"WHERE ino = {one} AND chunk_index = 2"
+        forgeries = {
+            "a flipped byte": [f"UPDATE fs_data SET data = x'00' || substr(data, 2) {here}"],
+            "a chunk of another file": [
+                f"UPDATE fs_data SET data = (SELECT data FROM fs_data WHERE ino = {two} AND chunk_index = 2) {here}",
+                f"UPDATE wr_cipher_chunk SET (nonce, tag) = (SELECT nonce, tag FROM wr_cipher_chunk WHERE ino = {two}"
+                f" AND chunk_index = 2) {here}"],
+            "a chunk of another place": [
+                f"UPDATE fs_data SET data = (SELECT data FROM fs_data WHERE ino = {one} AND chunk_index = 3) {here}",
+                f"UPDATE wr_cipher_chunk SET (nonce, tag) = (SELECT nonce, tag FROM wr_cipher_chunk WHERE ino = {one}"
+                f" AND chunk_index = 3) {here}"],
+            "an older chunk": [f"UPDATE fs_data SET data = (SELECT data FROM old_data {here}) {here}",
+                               f"UPDATE wr_cipher_chunk SET (nonce, tag) = (SELECT nonce, tag FROM old_seal {here}) {here}"],
+            "a plain chunk": [f"UPDATE fs_data SET data = CAST('plain' AS BLOB) {here}"],
+            "a plain file of an AgentFS program": [
+                f"DELETE FROM fs_data WHERE ino = {one}", f"INSERT INTO fs_data VALUES ({one}, 0, CAST('plain' AS BLOB))",
+                f"UPDATE fs_inode SET size = 5 WHERE ino = {one}"],
+        }
+        for name, statements in forgeries.items():
+            with self.subTest(name):
+                self.file_of("a").write_bytes(good)
+                for companion in ("-wal", "-shm"):
+                    pathlib.Path(f"{self.file_of('a')}{companion}").unlink(missing_ok=True)
+                self.sql("a", *statements)
+                says = self.refused("fs", "a", "cat", "/s/one")
+                self.assertIn("changed without its key", says)
+                self.assertIn("/s/one", says)
+                self.assertRegex(self.refused("fsck", "a"), "WR-8[234]")
+                self.assertEqual(len(self.run_program("fs", "a", "ls", "/s").stdout.splitlines()), 2)
+                self.warren("fs", "a", "rm", "/s/one")
+                self.assertIn("clean", self.warren("fsck", "a"))
+
+    # Keys that change; interruptions.
+
+    def kill_after(self, log_bytes, *words):
+        """Starts a command and kills it once its log has so many bytes. Returns whether it was still running."""
+        log = pathlib.Path(f"{self.file_of('a')}-wal")
+        process = subprocess.Popen([WARREN, *words], cwd=self.work, env=self.environment, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+        while process.poll() is None:
+            try:
+                if log.stat().st_size >= log_bytes:
+                    process.send_signal(signal.SIGKILL)
+                    break
+            except FileNotFoundError:
+                pass
+        return process.wait() == -signal.SIGKILL
+
+    def test_a_killed_encrypt_and_rekey_go_on(self):
+        self.warren("init", "a")
+        tree = self.work / "tree"
+        tree.mkdir()
+        for number in range(300):
+            (tree / str(number)).write_bytes(f"{number} {SECRET}".encode() * 200)
+        self.warren("fs", "a", "put", "tree", "/secrets")
+        killed = [self.kill_after(size, "encrypt", "a", "/secrets") for size in (10_000, 400_000, 1_500_000)]
+        self.assertTrue(all(killed), killed)
+        left = self.ask("a", "SELECT 300 - count(*) FROM wr_cipher_file")[0][0]
+        self.assertTrue(0 < left < 300, left)
+        self.assertEqual(self.warren("fs", "a", "cat", "/secrets/299"), f"299 {SECRET}" * 200)
+        self.warren("encrypt", "a", "/secrets")
+        self.assertEqual(self.ask("a", "SELECT count(*) FROM wr_cipher_file"), [(300,)])
+        self.assertEqual(len(self.notes()), 1)
+        self.assert_hidden(self.file_of("a"))
+        self.assertIn("clean", self.warren("fsck", "a"))
+        killed = [self.kill_after(size, "rekey", "a", "/secrets") for size in (10_000, 1_000_000)]
+        self.assertTrue(all(killed), killed)
+        self.assertEqual(len(self.ask("a", "SELECT DISTINCT key_id FROM wr_cipher_file")), 2)
+        self.assertEqual(self.warren("fs", "a", "cat", "/secrets/7"), f"7 {SECRET}" * 200)
+        self.assertEqual(self.warren("fs", "a", "cat", "/secrets/298"), f"298 {SECRET}" * 200)
+        self.warren("rekey", "a", "/secrets")
+        self.assertEqual(len(self.ask("a", "SELECT DISTINCT key_id FROM wr_cipher_file")), 1)
+        self.assertIn("clean", self.warren("fsck", "a"))
+        self.warren("fs", "a", "get", "/secrets", "back")
+        for number in range(300):
+            self.assertEqual((self.work / "back" / str(number)).read_bytes(), (tree / str(number)).read_bytes())
+
+    def test_after_a_rekey_the_old_key_reads_nothing_but_checkpoints(self):
+        self.make()
+        old, = self.notes()
+        self.warren("checkpoint", "a", "take", "one")
+        said = self.warren("rekey", "a", "/secrets")
+        self.assertIn("encrypted 2 files", said)  # the other pattern shares the key
+        self.assertIn("checkpoints need the old key", said)
+        shown = json.loads(self.warren("key", "a", "--json"))["files"]
+        self.assertEqual([one["replaced"] for one in shown], [True, False])
+        self.assertEqual(self.warren("fs", "a", "cat", "/secrets/plan.txt@one"), SECRET)
+        old.rename(self.dir / "old-note")
+        self.assertEqual(self.warren("fs", "a", "cat", "/secrets/plan.txt"), SECRET)
+        self.assertEqual(self.warren("fs", "a", "cat", "/deep/er/my.key"), SECRET)
+        self.assertIn("encrypted with key", self.refused("fs", "a", "cat", "/secrets/plan.txt@one"))
+        self.assertIn("no files are encrypted by the pattern '/other'", self.refused("rekey", "a", "/other"))
+
+    def test_decrypt_makes_files_ordinary_again(self):
+        self.make()
+        self.assertIn("decrypted 1 files", self.warren("decrypt", "a", "/secrets"))
+        self.assertEqual(self.warren("fs", "a", "cat", "/secrets/plan.txt", **self.no_key()), SECRET)
+        self.warren("fs", "a", "write", "/secrets/next.txt", "plain", **self.no_key())
+        self.refused("fs", "a", "cat", "/deep/er/my.key", **self.no_key())
+        self.assertIn("decrypted 1 files", self.warren("decrypt", "a", "**/*.key"))
+        self.assertEqual(self.warren("fs", "a", "cat", "/deep/er/my.key", **self.no_key()), SECRET)
+        self.assertIn("no files are encrypted by", self.refused("decrypt", "a", "/nothing"))
+        self.assertIn("clean", self.warren("fsck", "a"))
+        self.assertIn("is not a valid pattern", self.refused("encrypt", "a", ""))
+
+    # Mounts and runs.
+
+    @needs_fuse
+    def test_a_mount_reads_and_writes_and_a_second_process_sees_it(self):
+        self.make()
+        point = self.work / "m"
+        point.mkdir()
+        self.warren("mount", "a", str(point))
+        try:
+            self.assertEqual((point / "secrets/plan.txt").read_text(), SECRET)
+            self.assertTrue(os.getxattr(point / "secrets/plan.txt", "user.warren.encrypted"))
+            with self.assertRaises(OSError):
+                os.getxattr(point / "open.txt", "user.warren.encrypted")
+            with open(point / "secrets/big", "w") as file:
+                file.write(f"{SECRET}\n" * 50_000)
+                file.flush()
+                os.fsync(file.fileno())
+                log = pathlib.Path(f"{self.file_of('a')}-wal")
+                self.assertGreater(log.stat().st_size, 100_000)
+                self.assert_hidden(self.file_of("a"), log)
+            self.assertEqual(self.warren("fs", "a", "cat", "/secrets/big").count(SECRET), 50_000)
+            self.warren("fs", "a", "write", "/secrets/plan.txt", SECRET + " no more")
+            self.assertEqual((point / "secrets/plan.txt").read_text(), SECRET + " no more")
+            with open(point / "secrets/big", "r+b") as file:
+                file.truncate(1_000_000)
+                file.seek(4090)
+                file.write(b"across")
+            os.rename(point / "secrets/big", point / "big")
+            self.assertEqual(len((point / "big").read_bytes()), 1_000_000)
+            self.assertIn("open in another process", self.refused("encrypt", "a", "/more"))
+            self.assertIn("open in another process", self.refused("rekey", "a", "/secrets"))
+            self.assertIn("encrypted 0 files", self.warren("encrypt", "a", "/secrets"))
+        finally:
+            self.warren("umount", str(point))
+        self.assertEqual(self.warren("fs", "a", "cat", "/big")[4090:4096], "across")
+        self.assertIn("clean", self.warren("fsck", "a"))
+        self.assert_hidden_everywhere()
+
+    @needs_fuse
+    def test_a_mount_without_the_key_shows_names_and_refuses_content(self):
+        self.make()
+        point = self.work / "m"
+        point.mkdir()
+        self.warren("mount", "a", str(point), **self.no_key())
+        try:
+            self.assertEqual((point / "secrets/plan.txt").stat().st_size, len(SECRET))
+            with self.assertRaises(PermissionError):
+                (point / "secrets/plan.txt").read_text()
+            with self.assertRaises(PermissionError):
+                (point / "secrets/plan.txt").write_text("x")
+            with self.assertRaises(PermissionError):
+                (point / "secrets/new.txt").write_text("x")
+            self.assertEqual((point / "open.txt").read_text(), OPEN)
+            os.rename(point / "secrets/plan.txt", point / "plan")
+            (point / "deep/er/my.key").unlink()
+        finally:
+            self.warren("umount", str(point))
+        self.assertEqual(self.warren("fs", "a", "cat", "/plan"), SECRET)
+
+    @needs_fuse
+    def test_a_killed_writer_leaves_files_that_are_whole(self):
+        self.make()
+        command = "cat secrets/plan.txt secrets/plan.txt > secrets/twice && sync secrets/twice && echo written && sleep 100"
+        writer = subprocess.Popen([WARREN, "exec", "a", "sh", "-c", command], cwd=self.work, env=self.environment,
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True)
+        self.assertEqual(writer.stdout.readline(), "written\n")
+        os.killpg(writer.pid, signal.SIGKILL)
+        writer.wait()
+        writer.stdout.close()
+        self.assert_hidden(self.file_of("a"), pathlib.Path(f"{self.file_of('a')}-wal"))
+        self.assertEqual(self.warren("fs", "a", "cat", "/secrets/twice"), SECRET * 2)
+        self.assertIn("clean", self.warren("fsck", "a"))
+
+    @needs_fuse
+    def test_a_run_works_on_encrypted_files_and_gets_no_key(self):
+        self.warren("run", "--session", "s", "--keep", "--", "true")
+        self.warren("encrypt", "s", "/secrets")
+        command = f"mkdir -p secrets && echo '{SECRET}' > secrets/x && cat secrets/x && env"
+        shown = self.warren("run", "--session", "s", "--keep", "--", "sh", "-c", command)
+        self.assertIn(SECRET, shown)
+        self.assertNotIn(json.loads(self.notes()[0].read_text())["key"], shown)
+        files = [file for file in (self.dir / "home/.agentfs/run/s").rglob("*.db*") if file.is_file()]
+        self.assertTrue(files)
+        self.assert_hidden(*files)
+        self.assertIn(SECRET, self.warren("diff", "s", "--patch"))
+
+
+if __name__ == "__main__":
+    unittest.main()
