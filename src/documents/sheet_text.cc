@@ -145,19 +145,18 @@ class Workbook {
     if (target == targets_.end() || !is_plain_member(target->second)) return Ok{};  // a chart, or of another program
     OfficeXml doc = WARREN_TRY(read(target->second));
     WARREN_TRY(add(sheet.name + "\n"));
-    Status added = Ok{};
+    std::string cells;
     bool is_first = true;
     visit_elements(doc, [&](const xmlNode* node) {
-      if (!added.ok()) return;
+      if (text_.size() + cells.size() > kDocumentBytes) return;  // add() says so
       bool is_row = local_name(node) == "row";
-      if (is_row && !is_first) added = add("\n");
+      if (is_row && !is_first) cells += "\n";
       if (is_row) is_at_row_start_ = true;
       is_first = is_first && !is_row;
       if (local_name(node) != "c") return;
-      added = add(std::exchange(is_at_row_start_, false) ? cell_text(node) : "\t" + cell_text(node));
+      cells += std::exchange(is_at_row_start_, false) ? cell_text(node) : "\t" + cell_text(node);
     });
-    WARREN_TRY(std::move(added));
-    return add("\n");
+    return add(cells + "\n");
   }
 
   const Libxml2& library_;
