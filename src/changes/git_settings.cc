@@ -1,6 +1,7 @@
 #include "changes/git_settings.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <tuple>
@@ -10,7 +11,6 @@
 #include <fmt/format.h>
 
 #include "base/below.h"
-#include "base/path.h"
 #include "changes/git.h"
 #include "os/host_files.h"
 
@@ -39,9 +39,10 @@ std::string path_in_tree(std::string_view word, std::string_view key, const std:
   bool is_include = key.starts_with("include.") || key.starts_with("includeif.");
   std::string from = is_include ? base + "/.git" : base;
   std::string whole = word.starts_with('/') ? std::string(word) : fmt::format("{}/{}", from, word);
-  Result<std::string> plain = normalise_path(whole);
-  if (!plain.ok() || !is_at_or_below(*plain, base) || plain->size() <= base.size()) return "";
-  return plain->substr(base.size());
+  std::string plain = std::filesystem::path(whole).lexically_normal().string();
+  while (plain.size() > 1 && plain.ends_with('/')) plain.pop_back();
+  if (!is_at_or_below(plain, base) || plain.size() <= base.size()) return "";
+  return plain.substr(base.size());
 }
 
 struct Known {
