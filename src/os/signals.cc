@@ -11,6 +11,10 @@
 
 namespace warren {
 
+SignalMask::SignalMask() { ::pthread_sigmask(SIG_SETMASK, nullptr, &before_); }
+
+SignalMask::~SignalMask() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
 Result<Signals> Signals::take(std::initializer_list<int> signals) {
   sigset_t set;
   ::sigemptyset(&set);

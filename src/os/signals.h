@@ -2,12 +2,26 @@
 #pragma once
 
 #include <chrono>
+#include <csignal>
 #include <initializer_list>
 
 #include "base/result.h"
 #include "os/fd.h"
 
 namespace warren {
+
+// Restores the signals that were blocked in this thread when it was made: for a Signals that does not last as long as
+// the program. Make it first.
+class SignalMask {
+ public:
+  SignalMask();
+  ~SignalMask();
+  SignalMask(const SignalMask&) = delete;
+  SignalMask& operator=(const SignalMask&) = delete;
+
+ private:
+  sigset_t before_;
+};
 
 // Blocks the signals in this thread and in every thread it starts later. They stay blocked.
 class Signals {
