@@ -632,7 +632,7 @@ class Commands:
 
     def test_a_session_with_more_than_changes_stays(self):
         world = self.world
-        for what in (["kv", "s", "set", "key", "value"], ["vfs", "s", "write", "/mem/semantic/x", "kept"],
+        for what in (["kv", "s", "set", "key", "1"], ["vfs", "s", "write", "/mem/semantic/x", "kept"],
                      ["checkpoint", "s", "take", "good"]):
             self.ok("--session", "s", "--", "sh", "-c", "echo x > made")
             self.assertEqual(world.warren(*what).returncode, 0, what)
