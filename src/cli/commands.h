@@ -51,6 +51,7 @@ Command make_diff();
 Command make_apply();
 Command make_discard();
 Command make_merge();
+Command make_review();
 Command make_undo();
 Command make_agentfs_diff();
 Command make_completions();

@@ -40,6 +40,7 @@ Command make_warren() {
   root.subcommands.push_back(make_ps());
   root.subcommands.push_back(make_prune());
   root.subcommands.push_back(make_diff());
+  root.subcommands.push_back(make_review());
   root.subcommands.push_back(make_apply());
   root.subcommands.push_back(make_undo());
   root.subcommands.push_back(make_discard());

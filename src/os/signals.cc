@@ -22,6 +22,10 @@ sigset_t set_of(std::initializer_list<int> signals) {
 
 }  // namespace
 
+SignalMask::SignalMask() { ::pthread_sigmask(SIG_SETMASK, nullptr, &before_); }
+
+SignalMask::~SignalMask() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
 Result<Signals> Signals::take(std::initializer_list<int> signals) {
   sigset_t set = set_of(signals);
   if (int failed = ::pthread_sigmask(SIG_BLOCK, &set, nullptr); failed != 0)
@@ -44,9 +48,7 @@ Result<int> Signals::wait(int other_fd, std::chrono::milliseconds at_most) {
 
 DeferredSignals::DeferredSignals(std::initializer_list<int> signals) {
   sigset_t set = set_of(signals);
-  ::pthread_sigmask(SIG_BLOCK, &set, &before_);
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
-
-DeferredSignals::~DeferredSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 }  // namespace warren

@@ -10,6 +10,19 @@
 
 namespace warren {
 
+// Restores the signals that were blocked in this thread when it was made: for a Signals that does not last as long as
+// the program. Make it first.
+class SignalMask {
+ public:
+  SignalMask();
+  ~SignalMask();
+  SignalMask(const SignalMask&) = delete;
+  SignalMask& operator=(const SignalMask&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
 // Blocks the signals in this thread and in every thread it starts later. They stay blocked.
 class Signals {
  public:
@@ -28,12 +41,9 @@ class Signals {
 class DeferredSignals {
  public:
   explicit DeferredSignals(std::initializer_list<int> signals);
-  DeferredSignals(const DeferredSignals&) = delete;
-  DeferredSignals& operator=(const DeferredSignals&) = delete;
-  ~DeferredSignals();
 
  private:
-  sigset_t before_{};
+  SignalMask before_;
 };
 
 }  // namespace warren

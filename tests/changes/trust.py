@@ -174,7 +174,7 @@ class Names(Case):
         self.assertEqual(self.run_here("apply", "fix").returncode, 0)
         self.assertEqual((self.read("a"), (self.base / ".agentfs").exists()), ("2\n", False))
         # Even if it gets there, nothing takes it for the session.
-        self.assertEqual(self.run_here("apply", "session:fix", ".agentfs").returncode, 0)
+        self.assertEqual(self.run_here("apply", "--keep", "session:fix", ".agentfs").returncode, 0)
         self.assertTrue((self.base / ".agentfs/fix.db").exists())
         for words in (("apply", "fix"), ("diff", "fix"), ("discard", "--yes", "fix"), ("fs", "fix", "ls", "/"),
                       ("kv", "fix", "list"), ("undo", "fix")):
@@ -222,7 +222,7 @@ class Hidden(Case):
         self.run_in("rm -rf a", "--hide", "a/b/secret")
         self.run_in("true")  # a later run that hides nothing changes nothing about that
         self.assertEqual(self.w.warren("diff", "session:s").decode(), "D f /a/b/other\nD f /a/x\n")
-        self.w.warren("apply", "session:s")
+        self.w.warren("apply", "--keep", "session:s")
         self.assertEqual([str(p.relative_to(self.base)) for p in sorted(self.base.rglob("*"))], ["a", "a/b", "a/b/secret"])
         self.assertEqual(self.read("a/b/secret"), "precious\n")
         self.assertEqual(self.w.warren("diff", "session:s"), b"")

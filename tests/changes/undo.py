@@ -106,7 +106,7 @@ class Undo(Case):
         environment = self.w.environment()
         subprocess.run([mounted.program(), "run", "--session", "fix", "--", "sh", "-c", "echo 2 > a"], cwd=self.base,
                        env=environment, check=True, capture_output=True, timeout=120)
-        self.assertIn(b"warren undo session:fix", self.w.warren("apply", "fix"))
+        self.assertIn(b"warren undo session:fix", self.w.warren("apply", "--keep", "fix"))
         self.w.warren("sessions", "delete", "--yes", "fix")
         self.w.warren("undo", "fix")
         self.assertEqual(self.read("a"), "1\n")

@@ -612,8 +612,32 @@ class Commands:
         self.assertEqual(world.warren("diff", "s").stdout, "D d /dir\nD f /dir/inner\nA f /renamed\n")
         self.assertEqual(world.warren("discard", "s", "--yes", "/dir").returncode, 0)
         self.assertEqual(world.inside("s", "sh", "-c", "ls; cat dir/inner"), "dir\nfile\nrenamed\ninner\n")
-        self.assertEqual(world.warren("discard", "s", "--yes").returncode, 0)
+        self.assertEqual(world.warren("discard", "s", "--yes", "--keep").returncode, 0)
         self.assertEqual(world.warren("diff", "s").stdout, "")
+
+    def test_a_session_with_nothing_left_in_it_disappears(self):
+        world = self.world
+        for command in (("apply", "s"), ("discard", "s", "--yes")):
+            self.ok("--session", "s", "--", "sh", "-c", f"echo more >> file; mkdir {command[0]}")
+            done = world.warren(*command, f"/{command[0]}")
+            self.assertEqual((done.returncode, world.sessions()), (0, ["s"]), done.stderr)
+            done = world.warren(*command)
+            self.assertIn("session 's' is deleted: nothing is left in it", done.stderr)
+            self.assertEqual(world.sessions(), [])
+        self.before = sandboxed.checksum(world.base)
+        self.assertEqual(world.warren("undo", "s").returncode, 0, "what the apply replaced is kept all the same")
+        self.assertEqual((world.base / "file").read_text(), "of the base\n")
+        self.before = sandboxed.checksum(world.base)
+
+    def test_a_session_with_more_than_changes_stays(self):
+        world = self.world
+        for what in (["kv", "s", "set", "key", "1"], ["vfs", "s", "write", "/mem/semantic/x", "kept"],
+                     ["checkpoint", "s", "take", "good"]):
+            self.ok("--session", "s", "--", "sh", "-c", "echo x > made")
+            self.assertEqual(world.warren(*what).returncode, 0, what)
+            self.assertEqual(world.warren("discard", "s", "--yes").returncode, 0)
+            self.assertEqual(world.sessions(), ["s"], what)
+            self.assertEqual(world.warren("sessions", "delete", "s", "--yes").returncode, 0)
 
     def checkpoints(self):
         return [one["name"] for one in json.loads(self.world.warren("checkpoint", "s", "list", "--json").stdout)]

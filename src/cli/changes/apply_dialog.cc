@@ -5,16 +5,12 @@
 
 #include <fmt/format.h>
 
-#include "base/binary.h"
-#include "base/limits.h"
 #include "base/printable.h"
 #include "changes/conflicts.h"
+#include "changes/parts.h"
 #include "changes/patch.h"
 #include "cli/changes/changes_output.h"
-#include "fs/path_ops.h"
 #include "os/fd.h"
-#include "text/diff.h"
-#include "text/pick_hunks.h"
 #include "text/unified.h"
 
 namespace warren::cli {
@@ -50,20 +46,6 @@ Status show_patch(Context& context, const AgentOverlay& overlay, const TreeChang
 
 enum class Answer { kYes, kNo, kAll, kQuit };
 
-// Both versions of a text file that the base still has as the agent saw it; nullopt for any other change.
-Result<std::optional<std::pair<std::string, std::string>>> load_texts(const AgentOverlay& overlay,
-                                                                      const TreeChange& change) {
-  std::optional<std::pair<std::string, std::string>> none;
-  bool is_pair = change.kind == TreeChangeKind::kModified && change.before && change.after &&
-                 change.before->is_file() && change.after->is_file() &&
-                 change.before->size <= limits::kPatchFileBytes && change.after->size <= limits::kPatchFileBytes;
-  if (!is_pair || !WARREN_TRY(is_as_agent_saw(overlay, change))) return none;
-  std::string before = WARREN_TRY(read_file(overlay.base, change.base_path));
-  std::string after = WARREN_TRY(read_file(overlay.merged, change.path));
-  if (is_binary(before) || is_binary(after)) return none;
-  return std::optional(std::pair(std::move(before), std::move(after)));
-}
-
 // Asks about each hunk; nullopt if the user quits.
 Result<std::optional<std::vector<bool>>> ask_about_hunks(Context& context, const std::string& before,
                                                          const std::string& after, const std::vector<Hunk>& hunks) {
@@ -92,18 +74,13 @@ Result<std::optional<std::vector<bool>>> ask_about_hunks(Context& context, const
 // What was not taken stays a change of the agent. nullopt if the file cannot be split.
 Result<std::optional<Answer>> split_file(Context& context, const AgentOverlay& overlay, const TreeChange& change,
                                          ApplyOptions& options) {
-  auto texts = WARREN_TRY(load_texts(overlay, change));
-  std::vector<Hunk> hunks;
-  if (texts) hunks = diff_lines(texts->first, texts->second);
-  if (hunks.empty()) return std::optional<Answer>();
-  std::optional<std::vector<bool>> is_taken = WARREN_TRY(ask_about_hunks(context, texts->first, texts->second, hunks));
+  std::optional<ChangeParts> parts = WARREN_TRY(load_parts(overlay, change));
+  if (!parts) return std::optional<Answer>();
+  std::optional<std::vector<bool>> is_taken =
+      WARREN_TRY(ask_about_hunks(context, parts->before, parts->after, parts->hunks));
   if (!is_taken) return std::optional(Answer::kQuit);
-  auto count = std::count(is_taken->begin(), is_taken->end(), true);
-  if (count == 0) return std::optional(Answer::kNo);
-  if (count < static_cast<long>(hunks.size())) {
-    options.contents.insert_or_assign(change.path, pick_hunks(texts->first, texts->second, hunks, *is_taken));
-    options.partial.insert(change.path);
-  }
+  if (std::count(is_taken->begin(), is_taken->end(), true) == 0) return std::optional(Answer::kNo);
+  take_parts(change, *parts, *is_taken, options);
   return std::optional(Answer::kYes);
 }
 

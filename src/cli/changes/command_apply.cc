@@ -22,7 +22,10 @@
 #include "cli/changes/apply_consent.h"
 #include "cli/changes/apply_dialog.h"
 #include "cli/changes/changes_output.h"
+#include "cli/changes/command_review.h"
+#include "cli/changes/review_dialog.h"
 #include "cli/changes/session_here.h"
+#include "cli/changes/tidy_session.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/text.h"
@@ -32,6 +35,10 @@
 
 namespace warren::cli {
 namespace {
+
+constexpr const char* kOnScreen = "on-screen";  // the mark of `warren review`, which is `apply -i` on a full screen
+
+std::string review_title(const Arguments& args) { return fmt::format("review {}", unambiguous_id(args.get("ID"))); }
 
 Json changes_json(const std::vector<TreeChange>& changes) {
   Json list = Json::array();
@@ -135,7 +142,9 @@ Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent&
       return Exit::kFailed;
     }
   }
-  if (writes && !asks && !changes.empty() && !WARREN_TRY(agrees_to_programs(context, args, opened.overlay, changes)))
+  bool has_agreed = asks && !args.has(kOnScreen);  // to each of them
+  if (writes && !has_agreed && !changes.empty() &&
+      !WARREN_TRY(agrees_to_programs(context, args, opened.overlay, changes)))
     return Exit::kFailed;
   if (writes && commits != nullptr) WARREN_TRY(bring_commits(args, *commits));
   ApplyReport report;
@@ -226,7 +235,10 @@ Result<std::optional<std::vector<TreeChange>>> choose(Context& context, const Ar
                                                       ApplyOptions& options) {
   Selection chosen(all);
   if (args.has("interactive")) {
-    bool is_confirmed = WARREN_TRY(choose_changes(context, overlay, all, filter, chosen, options));
+    Result<bool> answer = args.has(kOnScreen)
+                              ? review_changes(context, review_title(args), overlay, all, filter, chosen, options)
+                              : choose_changes(context, overlay, all, filter, chosen, options);
+    bool is_confirmed = WARREN_TRY(std::move(answer));
     if (!is_confirmed) return std::optional<std::vector<TreeChange>>();
   } else if (commits != nullptr) {
     take_files(*commits, all, filter, chosen);
@@ -266,10 +278,15 @@ Result<Exit> run_apply(Context& context, const Arguments& given) {
   if (args.has("interactive") && !is_terminal(context.input))
     return Error(Code::kInvalid, "--interactive needs standard input to be a terminal");
   bool changes_agent = targets == 0 && !args.has("dry-run");
-  RecoveredAgent recovered =
-      WARREN_TRY(open_for_apply(context, args.get("ID"), changes_agent ? Use::kWrite : Use::kRead));
-  if (args.has("recover")) return end_recovery(context, recovered);
-  return apply_selected(context, args, recovered.opened, targets);
+  Exit exit = Exit::kOk;
+  {
+    RecoveredAgent recovered =
+        WARREN_TRY(open_for_apply(context, args.get("ID"), changes_agent ? Use::kWrite : Use::kRead));
+    if (args.has("recover")) return end_recovery(context, recovered);
+    exit = WARREN_TRY(apply_selected(context, args, recovered.opened, targets));
+  }
+  if (exit == Exit::kOk && changes_agent) tidy_session(context, args);
+  return exit;
 }
 
 std::vector<Option> apply_options() {
@@ -296,6 +313,7 @@ std::vector<Option> apply_options() {
        .value = "TIME",
        .help = "keep what this apply replaces for TIME [default: 30d]",
        .kind = ValueKind::kDuration},
+      keep_option(),
       {.name = "recover", .help = "only finish or undo an interrupted apply; exit with 1 if it was undone"},
       exclude_option(),
       {.name = "to", .value = "DIR", .help = "write to this directory instead", .suggest = Suggest::kHostDirs},
@@ -312,6 +330,24 @@ std::vector<Option> apply_options() {
 }
 
 }  // namespace
+
+Result<Exit> run_review(Context& context, const Arguments& given) {
+  if (!is_terminal(context.input) || !context.out.is_terminal()) {
+    return Error(Code::kInvalid, "review needs a terminal for input and output",
+                 "`warren diff` shows the changes, `warren apply` writes them");
+  }
+  Arguments args = WARREN_TRY(with_session_here(given));
+  args.add("interactive", "");
+  args.add(kOnScreen, "");
+  Exit exit = Exit::kOk;
+  {
+    RecoveredAgent recovered = WARREN_TRY(open_for_apply(context, args.get("ID"), Use::kWrite));
+    print_new_commits(context, recovered.opened.overlay);
+    exit = WARREN_TRY(apply_selected(context, args, recovered.opened, 0));
+  }
+  if (exit == Exit::kOk) tidy_session(context, args);
+  return exit;
+}
 
 Command make_apply() {
   return {

@@ -5,6 +5,7 @@
 #include "changes/filter.h"
 #include "cli/changes/changes_output.h"
 #include "cli/changes/session_here.h"
+#include "cli/changes/tidy_session.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "os/terminal.h"
@@ -12,8 +13,8 @@
 namespace warren::cli {
 namespace {
 
-Result<Exit> run_discard(Context& context, const Arguments& given) {
-  Arguments args = WARREN_TRY(with_session_here(given));
+// False if there was nothing to discard.
+Result<bool> discard_asked(Context& context, const Arguments& args, Exit& exit) {
   OverlayAgent opened = WARREN_TRY(open_overlay(args.get("ID"), OpenMode::kReadWrite, context.clock));
   WARREN_TRY(refuse_interrupted(*opened.agent, args.get("ID")));
   std::vector<std::string> patterns = WARREN_TRY(paths_of(args, opened.overlay));
@@ -22,7 +23,7 @@ Result<Exit> run_discard(Context& context, const Arguments& given) {
   WARREN_TRY(check_patterns(patterns, changes));
   if (changes.empty()) {
     context.out.line("nothing to discard");
-    return Exit::kOk;
+    return false;
   }
   if (!args.has("yes")) {
     if (!is_terminal(context.input)) {
@@ -36,12 +37,20 @@ Result<Exit> run_discard(Context& context, const Arguments& given) {
         ask_yes(context, fmt::format("Drop these changes permanently ({})?", summary_text(summarise(changes)))));
     if (!is_wanted) {
       context.err.line("nothing was dropped");
-      return Exit::kFailed;
+      exit = Exit::kFailed;
+      return false;
     }
   }
   std::vector<TreeChange> dropped = WARREN_TRY(discard_changes(opened.overlay, filter, opened.agent.get()));
   context.out.print("discarded: {}\n", summary_text(summarise(dropped)));
-  return Exit::kOk;
+  return true;
+}
+
+Result<Exit> run_discard(Context& context, const Arguments& given) {
+  Arguments args = WARREN_TRY(with_session_here(given));
+  Exit exit = Exit::kOk;
+  if (WARREN_TRY(discard_asked(context, args, exit))) tidy_session(context, args);
+  return exit;
 }
 
 }  // namespace
@@ -55,7 +64,7 @@ Command make_discard() {
               "`warren diff` shows the changes. Dropped changes cannot be restored.",
           .positionals = {optional_id_argument(),
                           {.name = "PATH", .help = "only changes at or below PATH", .times = Times::kAny}},
-          .options = {{.name = "yes", .letter = 'y', .help = "do not ask"}},
+          .options = {{.name = "yes", .letter = 'y', .help = "do not ask"}, keep_option()},
           .subcommands = {},
           .handler = run_discard};
 }

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/relay/relay_commands.h"
 #include "cli/relay/relay_frame.h"
+#include "cli/show/screen.h"
 #include "os/signals.h"
 #include "os/terminal.h"
 
@@ -29,29 +30,6 @@ RelayReading read_now(Context& context, const relay::Root& root) {
   if (stats.ok()) reading.stats = std::move(stats).take_value();
   return reading;
 }
-
-// The alternate screen. The destructor restores the original one.
-class Screen {
- public:
-  explicit Screen(Output& out) : out_(out) { write("\x1b[?1049h\x1b[?25l"); }
-  Screen(const Screen&) = delete;
-  Screen& operator=(const Screen&) = delete;
-  ~Screen() { write("\x1b[?25h\x1b[?1049l"); }
-
-  void show(const std::vector<std::string>& lines) {
-    std::string frame = "\x1b[H";
-    for (std::size_t i = 0; i < lines.size(); ++i) frame += (i == 0 ? "" : "\r\n") + lines[i] + "\x1b[K";
-    write(frame + "\x1b[J");
-  }
-
- private:
-  void write(std::string_view text) {
-    out_.raw(text);
-    out_.finish().ignore("the loop checks for errors");
-  }
-
-  Output& out_;
-};
 
 // Whether q or ^C was pressed, or the input has ended.
 bool is_quit_requested(int input) {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/agent.h"
 #include "agent/locate.h"
 #include "agent/sessions.h"
 #include "base/path.h"
@@ -131,8 +132,15 @@ Result<Exit> run_list(Context& context, const Arguments& args) {
   return Exit::kOk;
 }
 
+// The session that is meant: by its id, or a unique beginning of one that `run` has made up.
+Result<std::string> get_session_id(const std::string& given) {
+  std::string file = WARREN_TRY(locate_agent(fmt::format("{}{}", kSessionPrefix, session_id_of(given))));
+  return agent_id_of(file);
+}
+
 Result<Exit> run_rename(Context&, const Arguments& args) {
-  WARREN_TRY(rename_session(std::string(session_id_of(args.get("FROM"))), std::string(session_id_of(args.get("TO")))));
+  std::string from = WARREN_TRY(get_session_id(args.get("FROM")));
+  WARREN_TRY(rename_session(from, std::string(session_id_of(args.get("TO")))));
   return Exit::kOk;
 }
 
@@ -157,7 +165,7 @@ Result<Exit> run_delete(Context& context, const Arguments& args) {
   std::vector<SessionInfo> all = WARREN_TRY(list_sessions());
   std::vector<SessionInfo> doomed;
   for (const std::string& given : args.all("ID")) {
-    std::string id(session_id_of(given));
+    std::string id = WARREN_TRY(get_session_id(given));
     auto named = [&](const SessionInfo& session) { return session.id == id; };
     if (std::any_of(doomed.begin(), doomed.end(), named)) continue;
     auto found = std::find_if(all.begin(), all.end(), named);

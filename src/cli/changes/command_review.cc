@@ -1,0 +1,34 @@
+// review: choose what to apply on a full screen.
+#include "cli/changes/command_review.h"
+
+#include "cli/changes/apply_consent.h"
+#include "cli/changes/changes_output.h"
+#include "cli/changes/session_here.h"
+#include "cli/changes/tidy_session.h"
+#include "cli/commands.h"
+
+namespace warren::cli {
+
+Command make_review() {
+  return {
+      .name = "review",
+      .summary = "Review an agent's changes on a full screen, and apply what you take",
+      .details =
+          "Shows the tree of changes and the patch of the selected one, side by side if the terminal is wide "
+          "enough. Space takes or leaves a change, a directory or a part of a file; enter applies what is taken, "
+          "after a question; q quits and writes nothing; ? shows all keys. What is left stays a change of the "
+          "agent. Commits do not count here: `warren apply --commits` brings them.",
+      .positionals = {optional_id_argument(),
+                      {.name = "PATH", .help = "only changes at or below PATH", .times = Times::kAny}},
+      .options = {exclude_option(),
+                  keep_option(),
+                  {.name = "yes", .letter = 'y', .help = "also apply files that run by themselves, such as git hooks"},
+                  {.name = "trust-base",
+                   .value = "DIR",
+                   .help = "agree that the agent's base is DIR; needed once for an agent file from elsewhere",
+                   .suggest = Suggest::kHostDirs}},
+      .subcommands = {},
+      .handler = run_review};
+}
+
+}  // namespace warren::cli

@@ -1,0 +1,20 @@
+// The full-screen review of an agent's changes: `warren review`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "changes/apply.h"
+#include "changes/selection.h"
+#include "cli/context.h"
+
+namespace warren::cli {
+
+// Lets the user take changes and parts of them on the terminal, and fills in `chosen` and `options` like choose_changes
+// (cli/changes/apply_dialog.h). False if they quit: nothing is to be written. The terminal is restored in any case,
+// also after a signal.
+Result<bool> review_changes(Context& context, const std::string& title, const AgentOverlay& overlay,
+                            const std::vector<TreeChange>& all, const ChangeFilter& filter, Selection& chosen,
+                            ApplyOptions& options);
+
+}  // namespace warren::cli

@@ -1,0 +1,22 @@
+#include "cli/changes/tidy_session.h"
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "session/finished_session.h"
+
+namespace warren::cli {
+
+Option keep_option() { return {.name = "keep", .help = "keep the session even if nothing is left in it"}; }
+
+void tidy_session(Context& context, const Arguments& args) {
+  if (args.has("keep")) return;
+  Result<std::optional<std::string>> removed = remove_if_finished(args.get("ID"), context.clock);
+  if (!removed.ok()) {
+    warn_if_not(context, std::move(removed).take_error().within("delete the session, in which nothing is left"));
+    return;
+  }
+  if (*removed) context.err.print("session {} is deleted: nothing is left in it\n", quote(**removed));
+}
+
+}  // namespace warren::cli

@@ -1,0 +1,341 @@
+#!/usr/bin/env python3
+"""`warren review` on a real terminal, which tmux provides.
+
+    WARREN=path/to/warren review.py [-v] [Class.test_name]
+
+Needs root and tmux.
+"""
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import sandboxed
+
+LINES = "".join(f"line {i}\n" for i in range(1, 41))
+
+
+def with_lines(changes, whole=LINES):
+    lines = whole.splitlines(keepends=True)
+    for number, text in changes.items():
+        lines[number - 1] = text + "\n"
+    return "".join(lines)
+
+
+class Case(unittest.TestCase):
+    columns, rows = 80, 24
+
+    def setUp(self):
+        self.w = sandboxed.World()
+        self.w.__enter__()
+        self.addCleanup(self.w.__exit__)
+        self.base = self.w.base
+        self.terminals = 0
+        (self.w.root / "tmux.conf").write_text("set -g status off\nset -g exit-empty off\n")
+        (self.base / "text").write_text(LINES)
+
+    def change(self, script, session="fix"):
+        return self.w.inside(session, "sh", "-ec", script, cwd=self.base)
+
+    def put(self, path, content, session="fix"):
+        with self.w.start("run", "--session", session, "--", "sh", "-c", f"cat > '{path}'", stdin=subprocess.PIPE) as p:
+            p.communicate(content.encode())
+            self.assertEqual(p.returncode, 0)
+
+    def tmux(self, *words):
+        socket = self.w.root / f"tmux{self.terminals}"
+        done = subprocess.run(["tmux", "-S", socket, "-f", self.w.root / "tmux.conf", *map(str, words)], capture_output=True,
+                              encoding="utf-8", env=self.w.environment() | {"TERM": "xterm-256color", "LANG": "C.UTF-8"},
+                              cwd=self.base, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def open_terminal(self, *words):
+        """Another one: with its own server, which ends with the test's world."""
+        self.terminals += 1
+        self.tmux("new-session", "-d", "-x", self.columns, "-y", self.rows, *words)
+
+    def start(self, *args, shell=False):
+        """Starts the review in a terminal; `shell`: from an interactive shell, which has job control."""
+        command = shlex.join([str(sandboxed.program()), "review", *args])
+        report = "; echo \"ended with $?\"; stty -a | tr ' ;' '\\n\\n' | grep -x -e '-*echo' -e '-*icanon' | xargs echo terminal:; cat"
+        words = ["bash", "--norc", "-i"] if shell else ["sh", "-c", command + report]
+        self.open_terminal(*words)
+        if shell:
+            self.tmux("send-keys", "PS1='ready> '", "Enter")
+            self.see("ready> ")
+            self.tmux("send-keys", command, "Enter")
+        self.see("taken")
+
+    def screen(self):
+        return self.tmux("capture-pane", "-p")
+
+    def see(self, text, is_there=True):
+        """Waits until the text, or what a compiled pattern matches, is on the screen, or is not there any more."""
+        seen = []
+        def look():
+            seen[:] = [self.screen()]
+            found = text in seen[0] if isinstance(text, str) else text.search(seen[0])
+            return bool(found) == is_there
+        try:
+            sandboxed.wait_for(look, "")
+        except AssertionError:
+            self.fail(f"{'never' if is_there else 'always'} on the screen: {text!r}\n{seen[0]}")
+        return seen[0]
+
+    def keys(self, *keys):
+        self.tmux("send-keys", *keys)
+
+    def line_with(self, text):
+        found = [line for line in self.see(text).splitlines() if text in line]
+        self.assertTrue(found)
+        return found[0]
+
+    def pid(self):
+        """Of the review itself."""
+        for pid in self.w.processes():
+            words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            if len(words) > 1 and words[1] == b"review":
+                return pid
+        return self.fail("the review is not running")
+
+    def alternate(self):
+        return self.tmux("display-message", "-p", "#{alternate_on}").strip()
+
+    def assert_restored(self):
+        self.see("terminal: icanon echo")
+        self.assertEqual(self.alternate(), "0")
+
+
+class Reviewing(Case):
+    def test_takes_one_change_and_leaves_the_other(self):
+        self.change("echo changed > file; echo new > added")
+        self.start()  # the only session of this directory
+        self.assertIn("0 of 2 taken", self.screen())
+        self.assertIn("[ ] A added", self.screen())
+        self.keys("j", "Space")
+        self.see("[x] M file")
+        self.assertIn("+changed", self.screen())
+        self.keys("Enter")
+        self.see("Apply 1 of 2 changes? [y/N]")
+        self.assertEqual((self.base / "file").read_text(), "of the base\n")
+        self.keys("y")
+        self.see("1 modified")
+        self.see("ended with 0")
+        self.assert_restored()
+        self.assertEqual((self.base / "file").read_text(), "changed\n")
+        self.assertFalse((self.base / "added").exists())
+        self.assertEqual(self.w.warren("diff", "fix").stdout, "A f /added\n")
+
+    def test_takes_one_part_of_a_file(self):
+        self.put("text", with_lines({2: "near the top", 39: "near the end"}))
+        self.start("fix")
+        self.see("part 1 of 2")
+        self.keys("Tab", "Down", "Space")
+        self.see("[x] part 2 of 2")
+        self.see("[~] M text")
+        self.see("1 in part")
+        self.keys("Enter", "y")
+        self.see("ended with 0")
+        self.assertEqual((self.base / "text").read_text(), with_lines({39: "near the end"}))
+        self.assertIn("+near the top", self.w.warren("diff", "-p", "fix").stdout)
+
+    def test_a_directory_is_taken_as_a_whole_and_can_be_folded(self):
+        self.change("mkdir -p new/deep; for i in 1 2 3; do echo $i > new/deep/$i; done; echo x > other")
+        self.start("fix")
+        self.see("new/")
+        self.keys("Space")
+        self.see("5 of 6 taken")
+        self.keys("Left")
+        self.see("new/ (+4)")
+        self.keys("Enter", "y")
+        self.see("ended with 0")
+        self.assertEqual(sorted(os.listdir(self.base / "new/deep")), ["1", "2", "3"])
+        self.assertFalse((self.base / "other").exists())
+
+    def test_quitting_writes_nothing(self):
+        self.change("echo changed > file")
+        for key in ("q", "C-c"):
+            self.start("fix")
+            self.keys("a")
+            self.see("1 of 1 taken")
+            self.keys("Enter", "n")
+            self.see("nothing was applied")
+            self.keys(key)
+            self.see("nothing was written")
+            self.see("ended with 1")
+            self.assert_restored()
+        self.assertEqual((self.base / "file").read_text(), "of the base\n")
+
+    def test_help_and_nothing_taken(self):
+        self.change("echo changed > file")
+        self.start("fix")
+        self.keys("?")
+        self.see("take or leave the change")
+        self.keys("x")
+        self.see("[ ] M file")
+        self.keys("Enter")
+        self.see("nothing is taken")
+
+    def test_a_conflict_is_never_taken_with_others_and_can_be_merged(self):
+        self.put("text", with_lines({2: "of the agent"}))
+        self.change("echo new > added")
+        (self.base / "text").write_text(with_lines({39: "of the user"}))
+        self.start("fix")
+        self.keys("a")
+        self.see("1 of 2 taken")
+        self.see("[ ]!M text")
+        self.keys("j", "m")
+        self.see("[x]!M text")
+        self.see("merged with the base")
+        self.keys("Enter")
+        self.see("Apply 2 of 2 changes? [y/N]")
+        self.keys("y")
+        self.see("ended with 0")
+        self.assertEqual((self.base / "text").read_text(), with_lines({2: "of the agent", 39: "of the user"}))
+
+    def test_replacing_newer_work_is_said_before(self):
+        self.put("text", with_lines({2: "of the agent"}))
+        (self.base / "text").write_text(with_lines({2: "of the user"}))
+        self.start("fix")
+        self.keys("m")
+        self.see("cannot be merged automatically")
+        self.keys("Space", "Enter")
+        self.see("replacing newer work in 1 of them? [y/N]")
+        self.keys("n")
+        self.see("nothing was applied")
+        self.keys("q")
+        self.see("ended with 1")
+
+    def test_strangers_cannot_control_the_terminal(self):
+        self.change(r"""printf 'a\033[2J\033]0;owned\007b\n' > file; printf 'x\n' > "$(printf 'evil\033[31m\nname')" """)
+        self.start("fix")
+        self.see(r"evil\x1b[31m\x0aname")
+        self.keys("j")
+        self.see(r"+a\x1b[2J\x1b]0;owned\x07b")
+        self.assertNotIn("owned", self.tmux("display-message", "-p", "#{pane_title}"))
+
+    def test_files_that_run_by_themselves_are_asked_about_at_the_end(self):
+        self.change("printf 'all:\\n\\ttrue\\n' > Makefile")
+        self.start("fix")
+        self.see("A /Makefile  [")
+        self.keys("a", "Enter", "y")
+        self.see("Apply them?")
+        self.assertFalse((self.base / "Makefile").exists())
+        self.keys("y", "Enter")
+        self.see("ended with 0")
+        self.assertTrue((self.base / "Makefile").exists())
+
+    def test_only_a_path(self):
+        self.change("echo 1 > dir/inner; echo 2 > file")
+        self.start("fix", "dir")
+        self.see("0 of 1 taken")
+        self.keys("q")
+
+    def test_large_changes(self):
+        self.change("mkdir many; seq 400 | sed 's,^,many/,' | xargs touch; seq 300000 > large; seq 3 300002 > text")
+        self.start("fix")
+        self.see("many/ (+400)")
+        self.keys("End")
+        self.see("part 1 of")
+        self.keys("Up")
+        self.see("+12")
+        self.keys("Tab", "NPage", "NPage")
+        self.see("+40")
+        self.keys("q")
+        self.see("nothing was written")
+
+    def test_a_running_agent_that_goes_on_cannot_smuggle_parts_in(self):
+        self.put("text", with_lines({2: "good", 39: "fine"}))
+        self.start("fix")
+        self.keys("Tab", "Space")
+        self.see("[x] part 1 of 2")
+        self.put("text", with_lines({2: "bad", 20: "worse", 39: "fine"}))
+        self.keys("Enter", "y")
+        self.see("was changed since you looked at it")
+        self.assertEqual((self.base / "text").read_text(), LINES)
+
+
+class Terminal(Case):
+    def test_resizing(self):
+        self.put("text", with_lines({2: "near the top"}))
+        self.start("fix")
+        side_by_side = re.compile(r"-line 2 +\|\+near the top")
+        self.see("-line 2")
+        self.see(side_by_side, is_there=False)
+        self.tmux("resize-window", "-x", 200, "-y", 50)
+        self.see(side_by_side)
+        self.tmux("resize-window", "-x", 30, "-y", 5)
+        self.see("the terminal needs")
+        self.tmux("resize-window", "-x", 80, "-y", 24)
+        self.see("[ ] M text")
+        self.keys("q")
+        self.see("ended with 1")
+
+    def test_signals_restore_the_terminal(self):
+        self.change("echo changed > file")
+        for which in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            self.start("fix")
+            self.assertEqual(self.alternate(), "1")
+            os.kill(self.pid(), which)
+            self.see("nothing was written")
+            self.assert_restored()
+
+    def test_stopping_and_continuing(self):
+        self.change("echo changed > file")
+        self.start("fix", shell=True)
+        self.keys("C-z")
+        self.see("Stopped")
+        self.assertEqual(self.alternate(), "0")
+        self.keys("stty -a | grep -q ' echo ' && printf 'restored%s' 42", "Enter")
+        self.see("restored42")
+        self.keys("fg", "Enter")
+        self.see("0 of 1 taken")
+        self.assertEqual(self.alternate(), "1")
+        self.keys("Space")
+        self.see("1 of 1 taken")
+        os.kill(self.pid(), signal.SIGTSTP)
+        self.see("1 of 1 taken", is_there=False)
+        self.assertEqual(self.alternate(), "0")
+        self.keys("fg", "Enter")
+        self.see("1 of 1 taken")
+        self.keys("q")
+        self.see("nothing was written")
+
+    def test_not_a_terminal(self):
+        self.change("echo changed > file")
+        done = self.w.warren("review", "fix")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("review needs a terminal", done.stderr)
+
+    def test_nothing_to_review(self):
+        self.w.run("--session", "fix", "--keep", "--", "true")
+        self.open_terminal("sh", "-c", f"{sandboxed.program()} review fix; cat")
+        self.see("there are no changes to review")
+
+
+class Wide(Case):
+    columns, rows = 200, 50
+
+    def test_side_by_side(self):
+        self.put("text", with_lines({2: "near the top", 39: "\u6f22\u5b57 wide"}))
+        self.start("fix")
+        line = self.line_with("near the top")
+        self.assertRegex(line, r"\|-line 2 +\|\+near the top")
+        self.assertRegex(self.line_with("\u6f22\u5b57"), "\\|-line 39 +\\|\\+\u6f22\u5b57 wide")
+        self.keys("Space", "Enter", "y")
+        self.see("ended with 0")
+        self.assertEqual((self.base / "text").read_text(), with_lines({2: "near the top", 39: "\u6f22\u5b57 wide"}))
+
+
+if __name__ == "__main__":
+    sandboxed.need_fuse()
+    if not shutil.which("tmux"):
+        sys.exit("review.py needs tmux: tools/setup installs it")
+    unittest.main()
