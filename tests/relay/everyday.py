@@ -5,7 +5,7 @@ import os
 import re
 import time
 
-from relaying import RelayCase, configure, main, query
+from relaying import RelayCase, configure, main
 
 
 class Reading(RelayCase):
@@ -174,7 +174,7 @@ class Removing(RelayCase):
         self.wait(lambda: self.state(messages[-1]) == {"bob": "stored"})
         self.assertIn("has 300 waiting messages", self.command("remove", "bob", code=1).stderr)
         self.assertEqual(self.command("remove", "bob", "--force").stderr, "now dead letters: 300 waiting messages\n")
-        self.wait(lambda: query(self.root, "SELECT count(*) FROM dead_letters") == [(300,)])
+        self.wait(lambda: len(json.loads(self.command("dead", "list", "--json").stdout)) == 300)
         self.agent("bob")
         last = self.send("alice", "TO: bob\n\nlast")
         self.wait(lambda: self.state(last) == {"bob": "delivered"})
@@ -197,7 +197,7 @@ class Removing(RelayCase):
         self.assertIn("no relay is running", self.command("remove", "bob", "--force").stderr)
         self.up()
         self.wait(lambda: self.statuses()["bob"] == "terminated")
-        self.wait(lambda: query(self.root, "SELECT count(*) FROM pending_operations WHERE completed_at IS NULL") == [(0,)])
+        self.wait(lambda: self.command("operations").stdout == "")
 
 
 class RemovingAProcess(RelayCase):

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 
+import everyday
 import routing
 from postgres_server import Server
 from relaying import FULL, WARREN, RelayCase, Serving, configure, die_with_parent, main, parse, write_message
@@ -51,6 +52,14 @@ class RoutingOnPostgres(routing.Routing):
         self.assertIn("has no pending delivery", self.command("fsck", code=1).stdout)
         self.command("fsck", "--repair")
         self.fsck()
+
+
+class RemovingOnPostgres(everyday.Removing):
+    """Each case of removing agents."""
+
+    def setUp(self):
+        super().setUp()
+        self.ledger = SERVER.new_database()
 
 
 class OneRelay(RelayCase):
