@@ -63,8 +63,10 @@ Result<std::string> run_key_command(const std::string& command, const std::strin
   if (ran.status == 0) return std::move(ran.output);
   std::string complaint = complaint_of(ran);  // never its output
   ::explicit_bzero(ran.output.data(), ran.output.size());
-  std::string why = complaint.empty() ? "" : fmt::format(": {}", quote(complaint));
-  return Error(Code::kUnavailable, fmt::format("{} ended with status {}{}", name, ran.status, why),
+  if (complaint.empty()) {
+    return Error(Code::kUnavailable, fmt::format("{} ended with status {}", name, ran.status));
+  }
+  return Error(Code::kUnavailable, fmt::format("{} ended with status {}: {}", name, ran.status, quote(complaint)),
                "it is run by sh in the directory /, so that it does the same wherever you are");
 }
 
