@@ -128,6 +128,7 @@ Json tools() {
                     {"description", one.description},
                     {"inputSchema", {{"type", "object"}, {"properties", Json::object()}}}});
   }
+  add_asking_tools(list);
   return list;
 }
 
@@ -135,7 +136,7 @@ std::optional<Answer> call_tool(const Request& request, const std::string& name)
   for (const Fixture& one : kTools) {
     if (one.name == name) return one.call(request);
   }
-  return std::nullopt;
+  return call_asking_tool(request, name);
 }
 
 Json resources() {

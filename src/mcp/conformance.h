@@ -11,6 +11,9 @@ namespace warren::mcp::conformance {
 
 Json tools();  // as tools/list has them
 // Nullopt: it is none of these.
+// conformance_asks.cc
+void add_asking_tools(Json& list);
+std::optional<Answer> call_asking_tool(const Request& request, const std::string& name);
 std::optional<Answer> call_tool(const Request& request, const std::string& name);
 
 Json resources();

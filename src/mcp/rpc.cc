@@ -34,6 +34,7 @@ std::variant<RpcMessage, BadMessage> read_message(const Json& value) {
     if (!is_response) return invalid_request(given, "a message needs a 'method'");
     message.kind = RpcMessage::Kind::kResponse;
     message.id = std::move(given);
+    if (auto result = value.find("result"); result != value.end()) message.result = *result;
     return message;
   }
   if (!method->is_string()) return invalid_request(given, "'method' must be a string");
@@ -65,6 +66,10 @@ Json error_message(const Json& id, const RpcError& error) {
 Json answer_message(const Json& id, Answer answer) {
   if (auto* error = std::get_if<RpcError>(&answer)) return error_message(id, *error);
   return result_message(id, std::get<Json>(std::move(answer)));
+}
+
+Json request_message(const Json& id, std::string_view method, Json params) {
+  return {{"jsonrpc", "2.0"}, {"id", id}, {"method", method}, {"params", std::move(params)}};
 }
 
 Json notification_message(std::string_view method, Json params) {

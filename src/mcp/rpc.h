@@ -35,6 +35,7 @@ struct RpcMessage {
   Json id = nullptr;  // a string or a whole number; null for a notification
   std::string method;
   Json params = Json::object();
+  std::optional<Json> result = std::nullopt;  // of a response; nullopt: it is an error
 };
 
 // A message, or the error to answer it with; the id is then null, unless it could be read.
@@ -47,6 +48,7 @@ std::variant<RpcMessage, BadMessage> read_message(const Json& value);
 Json result_message(const Json& id, Json result);
 Json error_message(const Json& id, const RpcError& error);
 Json answer_message(const Json& id, Answer answer);
+Json request_message(const Json& id, std::string_view method, Json params);
 Json notification_message(std::string_view method, Json params);
 
 }  // namespace warren::mcp

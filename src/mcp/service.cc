@@ -132,7 +132,7 @@ Json Service::server_info(Revision revision) const {
 
 Json Service::capabilities(Revision revision) const {
   Json all{{"prompts", {{"listChanged", false}}}, {"logging", Json::object()}};
-  if (serves_resources()) all["resources"] = {{"subscribe", true}, {"listChanged", false}};
+  if (serves_resources()) all["resources"] = {{"subscribe", true}, {"listChanged", serves_files()}};
   if (!options_.tools.empty()) all["tools"] = {{"listChanged", false}};
   if (revision >= Revision::k2025_03_26) all["completions"] = Json::object();
   return all;

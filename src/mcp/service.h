@@ -76,6 +76,14 @@ class Service {
   Json capabilities(Revision revision) const;
   std::string instructions() const;
 
+  // Of all clients: a thread waits for each answer, and others must be left to receive them.
+  bool begin_question() {
+    if (questions_.fetch_add(1) < kQuestionsMax) return true;
+    end_question();
+    return false;
+  }
+  void end_question() { questions_.fetch_sub(1); }
+
   // What was changed so far survives a power cut.
   Status sync() const;
 
@@ -84,6 +92,8 @@ class Service {
   AgentNamespace& names_;
   Clock& clock_;
   ServiceOptions options_;
+  static constexpr int kQuestionsMax = 2;
+  std::atomic<int> questions_ = 0;
   std::atomic<NamespaceView*> view_;
   std::mutex renewing_;
   std::vector<std::unique_ptr<NamespaceView>> renewed_;  // under renewing_; all of them, since requests may use them

@@ -2,19 +2,19 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <exception>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/path.h"
-#include "mcp/conformance.h"
 
 namespace warren::mcp {
 namespace {
 
 constexpr std::size_t kBatchMax = 100;
-constexpr std::size_t kSessionSubscriptionsMax = 1000;  // each subscriptions/listen counts as one at least
+constexpr std::chrono::minutes kQuestionPatience{5};
 constexpr std::array<std::string_view, 8> kLogLevels{"debug", "info",     "notice", "warning",
                                                      "error", "critical", "alert",  "emergency"};
 
@@ -39,43 +39,6 @@ constexpr std::array<MethodEntry, 10> kMethods{{
     {.name = "prompts/get", .call = get_prompt},
     {.name = "completion/complete", .call = complete},
 }};
-
-RpcError too_many_subscriptions() {
-  return {.code = kInternalError,
-          .message = fmt::format("too many subscriptions; a client has at most {}", kSessionSubscriptionsMax)};
-}
-
-Json subscription_meta(const Request& request) { return {{kMetaSubscription, request.id}}; }
-
-// Holds messages back until it is opened. Shared by the notices of a subscription.
-class Gate {
- public:
-  explicit Gate(std::function<void(Json)> send) : send_(std::move(send)) {}
-
-  void pass(Json message) {
-    {
-      std::lock_guard lock(mutex_);
-      if (!is_open_) return held_.push_back(std::move(message));
-    }
-    send_(std::move(message));
-  }
-
-  void open() {
-    std::vector<Json> held;
-    {
-      std::lock_guard lock(mutex_);
-      is_open_ = true;
-      held = std::exchange(held_, {});
-    }
-    for (Json& message : held) send_(std::move(message));
-  }
-
- private:
-  std::function<void(Json)> send_;
-  std::mutex mutex_;
-  bool is_open_ = false;  // under mutex_, as what follows
-  std::vector<Json> held_;
-};
 
 bool is_about_resources(std::string_view method) { return method.starts_with("resources/"); }
 
@@ -157,6 +120,7 @@ Session::Session(Service& service, Subscriptions& subscriptions, Options options
 
 Session::~Session() {
   for (const auto& [uri, id] : subscribed_) subscriptions_.remove(id);
+  if (watched_list_) subscriptions_.remove(*watched_list_);
   for (const auto& [id, running] : running_) {
     for (std::uint64_t one : running.subscriptions) subscriptions_.remove(one);
   }
@@ -198,14 +162,45 @@ void Session::receive_one(const Json& value, const Arrival& arrival, const Reply
   switch (message.kind) {
     case RpcMessage::Kind::kRequest: return handle_request(std::move(message), arrival, reply);
     case RpcMessage::Kind::kNotification: return handle_notification(message);
-    case RpcMessage::Kind::kResponse: return;  // we ask nothing
+    case RpcMessage::Kind::kResponse: return handle_response(message);
   }
 }
 
 // Notifications are never answered, unknown and malformed ones included.
 void Session::handle_notification(const RpcMessage& message) {
+  if (message.method == "notifications/initialized" && revision()) return watch_list();
   if (message.method != "notifications/cancelled") return;
   if (auto id = message.params.find("requestId"); id != message.params.end()) cancel(*id);
+}
+
+// One to nothing that was asked, or too late, is ignored.
+void Session::handle_response(const RpcMessage& message) {
+  std::lock_guard lock(mutex_);
+  auto found = questions_.find(dump_json(message.id));
+  if (found == questions_.end()) return;
+  found->second = {.is_answered = true, .result = message.result};
+  finished_.notify_all();
+}
+
+Result<Json> Session::ask_client(const Request& request, std::string_view method, Json params) {
+  if (!service_.begin_question()) return Error(Code::kBusy, "too much is being asked of clients now");
+  Json id;
+  {
+    std::lock_guard lock(mutex_);
+    id = fmt::format("warren-{}", ++last_question_);
+    questions_.emplace(dump_json(id), Question{});
+  }
+  request.outlet->send(request_message(id, method, std::move(params)));
+  std::unique_lock lock(mutex_);
+  Question& question = questions_[dump_json(id)];
+  finished_.wait_for(lock, kQuestionPatience,
+                     [&] { return question.is_answered || *request.is_cancelled || !may_ask_; });
+  Question asked = std::move(question);
+  questions_.erase(dump_json(id));
+  service_.end_question();
+  if (asked.result && !*request.is_cancelled) return *std::move(asked.result);
+  return Error(Code::kUnavailable,
+               asked.is_answered ? "the client answered with an error" : "the client did not answer");
 }
 
 std::variant<Revision, RpcError> Session::revision_of(const RpcMessage& message) const {
@@ -230,6 +225,8 @@ Answer Session::initialize(const Json& params, bool is_in_batch) {
   {
     std::lock_guard lock(mutex_);
     revision_ = chosen;
+    auto capabilities = params.find("capabilities");
+    client_capabilities_ = capabilities != params.end() && capabilities->is_object() ? *capabilities : Json::object();
   }
   return Json{{"protocolVersion", name_of(chosen)},
               {"capabilities", service_.capabilities(chosen)},
@@ -304,7 +301,7 @@ void Session::serve(const std::shared_ptr<Request>& request, const Reply& reply)
 Answer Session::decorated(const Request& request, Answer answer) const {
   auto* result = std::get_if<Json>(&answer);
   if (result == nullptr || has_sessions(request.revision)) return answer;
-  (*result)["resultType"] = "complete";
+  if (!result->contains("resultType")) (*result)["resultType"] = "complete";
   (*result)["_meta"][kMetaServer] = service_.server_info(request.revision);
   return answer;
 }
@@ -333,6 +330,7 @@ void Session::cancel(const Json& id) {
     auto found = running_.find(dump_json(id));
     if (found == running_.end()) return;
     *found->second.is_cancelled = true;
+    finished_.notify_all();          // it may wait for an answer
     if (!found->second.end) return;  // it ends by itself
     ended = std::move(found->second.subscriptions);
     running_.erase(found);
@@ -376,6 +374,8 @@ void Session::end_subscriptions() {
   std::vector<Running> ended;
   {
     std::lock_guard lock(mutex_);
+    may_ask_ = false;
+    finished_.notify_all();
     for (auto one = running_.begin(); one != running_.end();) {
       if (!one->second.end) {
         ++one;
@@ -395,11 +395,17 @@ void Session::end_subscriptions() {
 void Session::cancel_all() {
   std::lock_guard lock(mutex_);
   for (auto& [id, running] : running_) *running.is_cancelled = true;
+  finished_.notify_all();
 }
 
 std::optional<Revision> Session::revision() const {
   std::lock_guard lock(mutex_);
   return revision_;
+}
+
+Json Session::client_capabilities() const {
+  std::lock_guard lock(mutex_);
+  return client_capabilities_;
 }
 
 std::optional<int> Session::log_level() const {
@@ -415,121 +421,6 @@ Answer Session::set_log_level(const Json& params) {
   std::lock_guard lock(mutex_);
   log_level_ = level;
   return Json::object();
-}
-
-Answer Session::subscribe(Request& request) {
-  if (Status rights = service_.refresh_view(); !rights.ok()) return rpc_error(rights.error());
-  std::optional<std::string> uri = find_text(request.params, "uri");
-  if (!uri) return invalid_params("'uri' must be a string");
-  if (service_.options().is_conformance && conformance::is_resource(*uri)) return Json::object();  // it never changes
-  Result<std::string> path = resource_path(request, *uri, "read");
-  if (!path.ok()) return rpc_error(path.error());
-  {
-    std::lock_guard lock(mutex_);
-    if (subscribed_.contains(*uri)) return Json::object();
-  }
-  if (count_subscriptions() >= kSessionSubscriptionsMax) return too_many_subscriptions();
-  std::shared_ptr<Outlet> to = options_.notices ? options_.notices : request.outlet;
-  Result<std::uint64_t> id = subscriptions_.add(*path, [to, uri = *uri] {
-    to->send(notification_message("notifications/resources/updated", {{"uri", uri}}));
-  });
-  if (!id.ok()) return rpc_error(id.error());
-  std::lock_guard lock(mutex_);
-  if (!subscribed_.emplace(*uri, *id).second) subscriptions_.remove(*id);
-  return Json::object();
-}
-
-Answer Session::unsubscribe(Request& request) {
-  std::optional<std::string> uri = find_text(request.params, "uri");
-  if (!uri) return invalid_params("'uri' must be a string");
-  std::lock_guard lock(mutex_);
-  if (auto found = subscribed_.find(*uri); found != subscribed_.end()) {
-    subscriptions_.remove(found->second);
-    subscribed_.erase(found);
-  }
-  return Json::object();
-}
-
-std::size_t Session::count_subscriptions() const {
-  std::lock_guard lock(mutex_);
-  std::size_t count = subscribed_.size();
-  for (const auto& [id, running] : running_) {
-    if (running.end) count += std::max<std::size_t>(running.subscriptions.size(), 1);
-  }
-  return count;
-}
-
-// All of them, or none and the reason.
-std::variant<std::vector<std::uint64_t>, RpcError> Session::add_listened(const std::shared_ptr<Request>& request,
-                                                                         const std::vector<WatchedResource>& wanted,
-                                                                         const std::function<void(Json)>& notice) {
-  std::vector<std::uint64_t> added;
-  for (const WatchedResource& one : wanted) {
-    Result<std::uint64_t> id =
-        subscriptions_.add(one.path, [notice, meta = subscription_meta(*request), uri = one.uri] {
-          notice({{"_meta", meta}, {"uri", uri}});
-        });
-    if (!id.ok()) {
-      for (std::uint64_t former : added) subscriptions_.remove(former);
-      return rpc_error(id.error());
-    }
-    added.push_back(*id);
-  }
-  return added;
-}
-
-// Answered when it ends. What the client asks for and we do not have is left out of the acknowledgement.
-void Session::listen(const std::shared_ptr<Request>& request, const Reply& reply) {
-  auto filter = request->params.find("notifications");
-  if (filter == request->params.end() || !filter->is_object()) {
-    return finish(*request, reply, invalid_params("'notifications' must be an object"));
-  }
-  if (Status rights = service_.refresh_view(); !rights.ok()) return finish(*request, reply, rpc_error(rights.error()));
-  Json agreed = Json::object();
-  std::vector<WatchedResource> wanted;
-  std::size_t former = count_subscriptions();
-  if (former >= kSessionSubscriptionsMax) return finish(*request, reply, too_many_subscriptions());
-  if (auto uris = filter->find("resourceSubscriptions"); uris != filter->end() && uris->is_array()) {
-    if (uris->size() > kSessionSubscriptionsMax - former) return finish(*request, reply, too_many_subscriptions());
-    for (const Json& uri : *uris) {
-      Result<std::string> path = uri.is_string() ? resource_path(*request, uri.get<std::string>(), "read")
-                                                 : Error(Code::kInvalid, "a URI must be a string");
-      if (!path.ok()) return finish(*request, reply, invalid_params(path.error().message()));
-      wanted.push_back({.uri = uri.get<std::string>(), .path = *path});
-    }
-    agreed["resourceSubscriptions"] = *uris;
-  }
-  request->params = Json::object();  // a subscription lasts, and this may be large
-  // Subscribed first, so that no change after the acknowledgement is missed. It is the first message all the same.
-  auto gate = std::make_shared<Gate>(
-      [request](Json message) { request->notify("notifications/resources/updated", std::move(message)); });
-  auto added = add_listened(request, wanted, [gate](Json message) { gate->pass(std::move(message)); });
-  if (auto* refused = std::get_if<RpcError>(&added)) return finish(*request, reply, std::move(*refused));
-  Json acknowledged{{"_meta", subscription_meta(*request)}, {"notifications", std::move(agreed)}};
-  request->outlet->send(notification_message("notifications/subscriptions/acknowledged", std::move(acknowledged)));
-  gate->open();
-  keep_listening(request, reply, std::move(std::get<std::vector<std::uint64_t>>(added)));
-}
-
-void Session::keep_listening(const std::shared_ptr<Request>& request, const Reply& reply,
-                             std::vector<std::uint64_t> added) {
-  std::lock_guard lock(mutex_);
-  auto found = running_.find(dump_json(request->id));
-  if (*request->is_cancelled) {  // meanwhile
-    for (std::uint64_t one : added) subscriptions_.remove(one);
-    running_.erase(found);
-    finished_.notify_all();
-    return;
-  }
-  ++listening_;
-  found->second.size_bytes = 0;
-  found->second.subscriptions = std::move(added);
-  found->second.end = [this, request, reply](const Json&) {
-    Json result{{"resultType", "complete"}, {"_meta", subscription_meta(*request)}};
-    result["_meta"][kMetaServer] = service_.server_info(request->revision);
-    reply(result_message(request->id, std::move(result)));
-  };
-  finished_.notify_all();
 }
 
 }  // namespace warren::mcp

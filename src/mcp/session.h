@@ -25,7 +25,7 @@ namespace warren::mcp {
 // What is wrong with the _meta of a request that names its revision there; nullopt: nothing.
 std::optional<RpcError> find_stateless_problem(const Json& params);
 
-// What a subscription is about.
+// What a subscription is about; both empty: the list of resources.
 struct WatchedResource {
   std::string uri;
   std::string path;
@@ -58,12 +58,17 @@ class Session {
   void wait_until_fewer_than(std::size_t count);
   // Until fewer requests are being served and their messages are smaller than this. One message may be larger.
   void wait_for_room(std::size_t count, std::size_t size_bytes);
-  // Subscriptions of the stateless era are answered; then requests that run are cancelled.
+  // Subscriptions of the stateless era are answered. The client is asked nothing any more.
   void end_subscriptions();
   void cancel_all();
 
   std::optional<Revision> revision() const;  // nullopt: not initialised
   std::optional<int> log_level() const;
+  Json client_capabilities() const;  // as 'initialize' has given them
+
+  // Asks the client something on behalf of a request and waits for its answer, for minutes: only in sessions.
+  // kUnavailable: it does not answer, answers with an error, or the request was cancelled. kBusy: too much is asked.
+  Result<Json> ask_client(const Request& request, std::string_view method, Json params);
 
  private:
   friend struct Request;
@@ -76,6 +81,11 @@ class Session {
     Reply end;                                 // answers it; only of subscriptions/listen
   };
 
+  struct Question {
+    bool is_answered = false;
+    std::optional<Json> result;
+  };
+
   // How a message came.
   struct Arrival {
     std::shared_ptr<Outlet> outlet;  // shared with the request that it becomes
@@ -86,6 +96,7 @@ class Session {
   void receive_batch(const Json& list, const Arrival& arrival);
   void receive_one(const Json& value, const Arrival& arrival, const Reply& reply);
   void handle_notification(const RpcMessage& message);
+  void handle_response(const RpcMessage& message);
   void handle_request(RpcMessage message, const Arrival& arrival, const Reply& reply);
   std::variant<Revision, RpcError> revision_of(const RpcMessage& message) const;
   Answer initialize(const Json& params, bool is_in_batch);
@@ -95,6 +106,7 @@ class Session {
   bool begin(const Request& request, std::size_t size_bytes);
   void forget(const Json& id);
   void cancel(const Json& id);
+  void watch_list();
   void listen(const std::shared_ptr<Request>& request, const Reply& reply);
   std::variant<std::vector<std::uint64_t>, RpcError> add_listened(const std::shared_ptr<Request>& request,
                                                                   const std::vector<WatchedResource>& wanted,
@@ -117,6 +129,11 @@ class Session {
   std::map<std::string, Running> running_;           // by the JSON of the id
   std::size_t listening_ = 0;                        // of these, subscriptions/listen
   std::map<std::string, std::uint64_t> subscribed_;  // by URI, in a session
+  std::optional<std::uint64_t> watched_list_;        // of resources, in a session
+  Json client_capabilities_ = Json::object();
+  std::map<std::string, Question> questions_;  // to the client, by the JSON of their ids
+  std::uint64_t last_question_ = 0;
+  bool may_ask_ = true;
 };
 
 }  // namespace warren::mcp

@@ -396,6 +396,53 @@ TEST_F(McpSession, LogMessagesComeOnceTheyAreAskedFor) {
 }
 
 // Whatever arrives, the answer is JSON-RPC and the next request is served.
+TEST_F(McpSession, AToolThatNeedsWhatIsNotThereIsNotOffered) {
+  ToolReach nothing;
+  for (const Tool* tool : select_tools("", {.reach = &nothing}).value()) {
+    EXPECT_EQ(tool->need, ToolNeed::kNothing) << tool->name;
+  }
+  for (std::string_view word : {"run", "apply", "relay", "relay_send", "session"}) {
+    EXPECT_EQ(warren::testing::error_of(select_tools(word, {.reach = &nothing})), Code::kInvalid) << word;
+  }
+  for (const Tool* tool : select_tools("", {.is_for_peer = true}).value()) EXPECT_EQ(tool->group, "files");
+  EXPECT_EQ(warren::testing::error_of(select_tools("keys", {.is_for_peer = true})), Code::kInvalid);
+  EXPECT_EQ(warren::testing::error_of(select_tools("write_file", {.is_read_only = true})), Code::kInvalid);
+}
+
+TEST_F(McpSession, ResourcesFollowTheToolsThatReadThem) {
+  open({.tools = select_tools("checkpoints", {}).value()});
+  EXPECT_FALSE(begin()["result"]["capabilities"].contains("resources"));
+  EXPECT_EQ(code_of(ask("resources/list")), kMethodNotFound);
+  EXPECT_EQ(code_of(ask("resources/read", {{"uri", "/x"}})), kMethodNotFound);
+  open({.tools = select_tools("kv_get,grep", {}).value()});
+  EXPECT_TRUE(begin()["result"]["capabilities"].contains("resources"));
+  EXPECT_TRUE(ask("resources/list")["result"]["resources"].empty());
+  EXPECT_EQ(code_of(ask("resources/read", {{"uri", "/x"}})), kResourceNotFound);
+}
+
+TEST_F(McpSession, WithoutASessionAQuestionIsTheResultAndTheAnswerComesWithTheNextCall) {
+  ASSERT_OK(make_dir(*view_, "/d"));
+  ASSERT_OK(write_file(*view_, "/d/f", as_bytes("x")));
+  Json params{{"name", "remove"}, {"arguments", {{"path", "/d"}, {"recursive", true}}}};
+  params["_meta"] = {{kMetaVersion, "2026-07-28"}, {kMetaCapabilities, {{"elicitation", Json::object()}}}};
+  Json first = ask("tools/call", params)["result"];
+  EXPECT_EQ(first["resultType"], "input_required");
+  EXPECT_EQ(first["inputRequests"]["confirm"]["method"], "elicitation/create");
+  EXPECT_TRUE(exists(*view_, "/d/f").value());
+  params["inputResponses"] = {{"confirm", {{"action", "accept"}, {"content", {{"confirm", true}}}}}};
+  params["requestState"] = "another";
+  EXPECT_EQ(ask("tools/call", params)["result"]["resultType"], "input_required");
+  params["requestState"] = first["requestState"];
+  EXPECT_EQ(ask("tools/call", params)["result"]["resultType"], "complete");
+  EXPECT_FALSE(exists(*view_, "/d").value());
+}
+
+TEST_F(McpSession, AnAnswerToNothingThatWasAskedIsIgnored) {
+  begin();
+  EXPECT_TRUE(send(R"({"jsonrpc":"2.0","id":"warren-1","result":{}})").empty());
+  EXPECT_TRUE(send(R"({"jsonrpc":"2.0","id":7,"error":{"code":1,"message":""}})").empty());
+}
+
 TEST_F(McpSession, BytesOfAnyKindAreAnsweredOrIgnored) {
   begin();
   const std::string seed =

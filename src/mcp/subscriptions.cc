@@ -1,11 +1,15 @@
 #include "mcp/subscriptions.h"
 
+#include <algorithm>
 #include <chrono>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "fs/path_ops.h"
+#include "store/journal.h"
+#include "store/store.h"
 
 namespace warren::mcp {
 namespace {
@@ -13,6 +17,7 @@ namespace {
 constexpr std::chrono::milliseconds kLookEvery{100};
 constexpr int kLookAnyway = 10;  // rounds
 constexpr std::size_t kSubscriptionsMax = 10'000;
+constexpr std::size_t kRowsRead = 1000;  // of the journal; after more of them names may have changed
 
 bool is_same(const std::optional<Attributes>& a, const std::optional<Attributes>& b) {
   if (!a || !b) return !a && !b;
@@ -47,6 +52,14 @@ bool Subscriptions::is_in_agent_file(const std::string& path) const {
 Result<std::uint64_t> Subscriptions::add(const std::string& path, Notice notice) {
   Entry entry{
       .path = path, .is_in_agent_file = is_in_agent_file(path), .seen = look_at(path), .notice = std::move(notice)};
+  return keep(std::move(entry));
+}
+
+Result<std::uint64_t> Subscriptions::add_list(Notice notice) {
+  return keep({.path = {}, .is_in_agent_file = true, .seen = {}, .notice = std::move(notice), .is_list = true});
+}
+
+Result<std::uint64_t> Subscriptions::keep(Entry entry) {
   std::lock_guard lock(mutex_);
   if (entries_.size() >= kSubscriptionsMax) {
     return Error(Code::kLimit, fmt::format("there are {} subscriptions already", kSubscriptionsMax));
@@ -65,19 +78,58 @@ void Subscriptions::remove(std::uint64_t id) {
 void Subscriptions::watch() {
   std::int64_t seen_change = 0;
   std::uint64_t seen_names = 0;
+  std::int64_t seen_row = -1;
   int rounds = 0;
+  have_names_changed(seen_row);
   while (worker_.sleep_for(kLookEvery)) {
     Result<Agent::ChangeMark> mark = service_.agent().change_mark();
     // Without a mark everything may have changed; and other programs leave no row in the journal, by which the mark
     // is made.
     bool has_changed =
         !mark.ok() || mark->everything != seen_change || mark->names != seen_names || ++rounds % kLookAnyway == 0;
+    bool has_own_tree_changed = mark.ok() && mark->names != seen_names;
     if (mark.ok()) {
       seen_change = mark->everything;
       seen_names = mark->names;
     }
     report_changes(has_changed);
+    if (has_changed && has_lists() && (have_names_changed(seen_row) || has_own_tree_changed)) report_lists();
   }
+}
+
+bool Subscriptions::has_lists() {
+  std::lock_guard lock(mutex_);
+  return std::ranges::any_of(entries_, [](const auto& one) { return one.second.is_list; });
+}
+
+bool Subscriptions::have_names_changed(std::int64_t& seq) const {
+  Store& store = service_.agent().store();
+  auto lock = store.database().lock();
+  Journal* journal = store.journal();
+  if (journal == nullptr) return false;
+  Result<std::int64_t> last = journal->last_seq();
+  if (!last.ok()) return true;
+  std::int64_t from = std::exchange(seq, *last);
+  if (from == *last || from < 0) return false;
+  Result<std::optional<std::vector<JournalRow>>> rows = journal->read_after(from, kRowsRead);
+  bool is_known = rows.ok() && *rows && (*rows)->size() < kRowsRead;
+  if (!is_known) return true;
+  auto is_about_names = [](const Change& change) {
+    return change.kind == ChangeKind::kEntry || change.kind == ChangeKind::kEverything;
+  };
+  return std::ranges::any_of(**rows,
+                             [&](const JournalRow& row) { return std::ranges::any_of(row.changes, is_about_names); });
+}
+
+void Subscriptions::report_lists() {
+  std::vector<Notice> notices;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [id, entry] : entries_) {
+      if (entry.is_list) notices.push_back(entry.notice);
+    }
+  }
+  for (const Notice& notice : notices) notice();
 }
 
 void Subscriptions::report_changes(bool has_file_changed) {
@@ -85,6 +137,7 @@ void Subscriptions::report_changes(bool has_file_changed) {
   {
     std::lock_guard lock(mutex_);
     for (const auto& [id, entry] : entries_) {
+      if (entry.is_list) continue;
       if (has_file_changed || !entry.is_in_agent_file) looked_at.emplace_back(id, entry.path);
     }
   }

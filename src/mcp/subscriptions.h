@@ -26,6 +26,8 @@ class Subscriptions {
 
   // Changes from now on are reported. kLimit.
   Result<std::uint64_t> add(const std::string& path, Notice notice);
+  // Reports that names have come or gone in the agent file, or may have. kLimit.
+  Result<std::uint64_t> add_list(Notice notice);
   void remove(std::uint64_t id);  // a notice may still be under way
 
  private:
@@ -36,12 +38,18 @@ class Subscriptions {
     bool is_in_agent_file = true;
     Look seen;
     Notice notice;
+    bool is_list = false;  // of names; it has no path
   };
 
   Look look_at(const std::string& path) const;
   bool is_in_agent_file(const std::string& path) const;
+  Result<std::uint64_t> keep(Entry entry);
   void watch();
+  bool has_lists();
+  // Whether the journal says so after this row, which becomes its last one.
+  bool have_names_changed(std::int64_t& seq) const;
   void report_changes(bool has_file_changed);
+  void report_lists();
 
   Service& service_;
   std::mutex mutex_;

@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "base/path.h"
 #include "mcp/conformance.h"
+#include "mcp/consent.h"
 #include "mcp/request.h"
 #include "mcp/session.h"
 #include "vfs/audit_fs.h"
@@ -79,17 +80,17 @@ Json blob_content(const ToolBlob& blob) {
   return {{"type", "resource"}, {"resource", {{"uri", blob.uri}, {"mimeType", blob.mime}, {"blob", std::move(data)}}}};
 }
 
-Json call_result(const ToolAnswer& answer, Revision revision) {
+Json call_result(ToolAnswer answer, Revision revision) {
   Json content = Json::array();
   if (answer.error) {
     // Without structuredContent, which would have to match the output schema.
     content.push_back(text_content(answer.text.empty() ? dump_json(to_json(*answer.error)) : answer.text));
     return {{"content", std::move(content)}, {"isError", true}};
   }
-  content.push_back(text_content(answer.text.empty() ? dump_json(answer.structured) : answer.text));
+  content.push_back(text_content(answer.text.empty() ? dump_json(answer.structured) : std::move(answer.text)));
   if (answer.blob) content.push_back(blob_content(*answer.blob));
   Json result{{"content", std::move(content)}};
-  if (has_structure(revision)) result["structuredContent"] = answer.structured;
+  if (has_structure(revision)) result["structuredContent"] = std::move(answer.structured);
   result["isError"] = false;
   return result;
 }
@@ -139,8 +140,11 @@ Answer call_tool_method(Request& request) {
   if (!trace.empty()) scope.emplace(trace);
   ToolContext context = service.tool_context(request.is_cancelled.get());
   context.progress = progress_sender(request);
+  ConsentRound round(request);
+  context.ask = round.asker();
   std::int64_t began = service.clock().monotonic_ns();
   ToolAnswer answer = call_tool(context, *tool, *arguments);
+  if (std::optional<Json> question = round.find_question()) return *std::move(question);
   // Before it is acknowledged, a change survives a power cut.
   if (!tool->hints.is_read_only && !answer.error) {
     if (Status synced = service.sync(); !synced.ok()) {
@@ -152,7 +156,7 @@ Answer call_tool_method(Request& request) {
       {{"tool", *name},
        {"duration_us", (service.clock().monotonic_ns() - began) / 1000},
        {"error", answer.error ? Json(answer.error->message) : Json(nullptr)}});
-  return call_result(answer, request.revision);
+  return call_result(std::move(answer), request.revision);
 }
 
 }  // namespace warren::mcp

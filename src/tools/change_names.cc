@@ -39,6 +39,10 @@ Result<ToolAnswer> remove_answer(ToolContext& context, const Json& arguments) {
   std::string path = WARREN_TRY(path_argument(context, arguments, "path", "delete"));
   bool is_recursive = flag_argument(arguments, "recursive");
   Attributes node = WARREN_TRY(lstat(context.view, path));
+  if (node.is_directory() && is_recursive) {
+    std::vector<std::string> names = WARREN_TRY(read_dir(context.view, path));
+    if (!names.empty()) WARREN_TRY(check_consent(context, fmt::format("Remove {} and everything in it?", path)));
+  }
   if (node.is_directory() && !is_recursive) WARREN_TRY(remove_dir(context.view, path));
   else WARREN_TRY(remove(context.view, path, {.recursive = is_recursive ? Recursive::kYes : Recursive::kNo}));
   return changed_path(path, fmt::format("Removed: {}", path));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "agent/agent_namespace.h"
 #include "agent/checkpoints.h"
@@ -175,6 +176,11 @@ Result<ToolAnswer> restore_from_checkpoint(ToolContext& context, std::string_vie
       resolved.push_back(std::move(at));
     }
   }
+  std::string what = paths.empty() ? std::string("everything") : fmt::format("{}", fmt::join(resolved, ", "));
+  constexpr std::size_t kAskedBytes = 500;
+  if (what.size() > kAskedBytes) what = fmt::format("{} paths", resolved.size());
+  WARREN_TRY(check_consent(context, fmt::format("Restore {} from checkpoint {}? It replaces what was changed since.",
+                                                what, quote(wanted.name))));
   MountedState* mounted = &context.names.mounted();
   Checkpoint before =
       WARREN_TRY(paths.empty() ? restore_checkpoint(context.agent, wanted.id, mounted)

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "tools/context_support.h"
+#include "tools/file_tools.h"
 #include "tools/tool.h"
 #include "vfs/namespace.h"
 
@@ -19,9 +20,18 @@ Json delete_output() {
       {"ref", "items"});
 }
 
+Result<bool> is_directory_item(ToolContext& context, Items& items, const Ref& ref) {
+  auto unit = WARREN_TRY(context.view.begin(UnitAccess::kRead));
+  std::optional<Attributes> node = WARREN_TRY(items.find(ref));
+  return node && node->is_directory();
+}
+
 Result<ToolAnswer> delete_item(ToolContext& context, const Json& arguments) {
   Items items = items_of(context);
   Ref ref = WARREN_TRY(asked_ref(items, context, arguments));
+  if (given_flag(arguments, "recursive") && WARREN_TRY(is_directory_item(context, items, ref))) {
+    WARREN_TRY(check_consent(context, fmt::format("Delete {} and everything in it?", to_string(ref))));
+  }
   auto unit = WARREN_TRY(context.view.begin(UnitAccess::kWrite));
   std::optional<Attributes> node = WARREN_TRY(items.find(ref));
   if (!node) return missing_item(items, context, ref);

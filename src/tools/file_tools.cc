@@ -137,6 +137,16 @@ Status check_right(ToolContext& context, Rights::Operation operation, const std:
   return refused;
 }
 
+Status check_consent(const ToolContext& context, std::string_view question) {
+  if (!context.ask) return Ok{};
+  switch (context.ask(question)) {
+    case Consent::kYes: return Ok{};
+    case Consent::kNo: return Error(Code::kDenied, "the user did not agree", "Ask the user what to do instead.");
+    case Consent::kPending: return Error(Code::kDenied, "the user is asked first");
+  }
+  return Ok{};
+}
+
 Status check_cancelled(const ToolContext& context) {
   if (context.is_cancelled == nullptr || !*context.is_cancelled) return Ok{};
   return Error(Code::kUnavailable, "the call was cancelled");

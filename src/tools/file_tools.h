@@ -48,6 +48,9 @@ std::string project_path_of(std::string_view base_path);
 // kDenied, on the record as `op`, if the caller may not do this at the path.
 Status check_right(ToolContext& context, Rights::Operation operation, const std::string& path, std::string_view op);
 
+// Asks whether to go on, if somebody can be asked. kDenied: not, or not yet.
+Status check_consent(const ToolContext& context, std::string_view question);
+
 // kUnavailable once the caller has cancelled the call.
 Status check_cancelled(const ToolContext& context);
 

@@ -100,7 +100,10 @@ Result<ToolAnswer> search_items(ToolContext& context, const Json& arguments) {
                       .total = static_cast<double>(progress.total),
                       .message = "reading what changed"});
   };
-  SearchAnswer found = WARREN_TRY(index->search(query, report));
+  // Apart from the search, which cannot be stopped: what was read so far is kept for the next one.
+  WARREN_TRY(index->catch_up(report, [&] { return is_cancelled(context); }));
+  if (is_cancelled(context)) return cancelled_error();
+  SearchAnswer found = WARREN_TRY(index->search(query));
   WARREN_TRY(context.view.record("search", query.below, Ok{}));
   ToolAnswer answer;
   Json results = Json::array();

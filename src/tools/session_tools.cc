@@ -106,6 +106,11 @@ Result<ToolAnswer> apply_answer(ToolContext& context, const Json& arguments) {
       request.paths.push_back(std::move(inside));
     }
   }
+  if (!request.is_dry_run) {
+    WARREN_TRY(
+        check_consent(context, fmt::format("Write {} of the session's changes to {}?",
+                                           request.paths.empty() ? "all" : "the chosen ones", *context.agent.base())));
+  }
   ProgramEnd end = WARREN_TRY(context.reach->apply(request));
   Json printed = WARREN_TRY(applied_json(end));
   Json conflicts = conflict_list(printed);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -51,9 +52,12 @@ void shorten_texts(Json& value) {
   for (Json& member : value) shorten_texts(member);
 }
 
-std::string recorded(Json value) {
+std::string recorded(const Json& whole) {
+  std::string text = dump_json(whole);
+  if (text.size() <= kRecordedTextBytes) return text;  // so is every text in it
+  Json value = whole;
   shorten_texts(value);
-  std::string text = dump_json(value);
+  text = dump_json(value);
   if (text.size() <= kRecordedBytes) return text;
   if (value.is_object()) {  // many short texts: a member as a whole
     for (Json& member : value) {
@@ -114,17 +118,27 @@ ToolAnswer judged(ToolContext& context, const Tool& tool, const Json& arguments)
   return answer;
 }
 
-Json result_of(const ToolAnswer& answer) {
-  if (!answer.blob) return answer.structured;
+std::string recorded_result(const ToolAnswer& answer) {
+  if (!answer.blob) return recorded(answer.structured);
   Json result = answer.structured;
   result["blob"] = {{"mime", answer.blob->mime}, {"size_bytes", answer.blob->bytes.size()}};
-  return result;
+  return recorded(result);
+}
+
+// Built once: a schema takes longer to build than to check.
+const Json& input_schema_of(const Tool& tool) {
+  static const std::map<const Tool*, Json> kSchemas = [] {
+    std::map<const Tool*, Json> made;
+    for (const Tool* one : all_tools()) made.emplace(one, one->input_schema());
+    return made;
+  }();
+  return kSchemas.at(&tool);
 }
 
 }  // namespace
 
 std::optional<ToolError> check_arguments(const Tool& tool, const Json& arguments) {
-  Json schema = tool.input_schema();
+  const Json& schema = input_schema_of(tool);
   std::optional<std::string> problem = find_schema_problem(schema, arguments);
   if (!problem) return std::nullopt;
   return ToolError{.type = "invalid_argument",
@@ -147,7 +161,7 @@ ToolAnswer call_tool(ToolContext& context, const Tool& tool, const Json& argumen
                     .duration_ns = std::max<std::int64_t>(0, context.clock.monotonic_ns() - began),
                     .details = {.session = context.session}};
   if (answer.error) record.error = fmt::format("{}: {}", answer.error->type, answer.error->message);
-  else record.result = recorded(result_of(answer));
+  else record.result = recorded_result(answer);
   Result<std::int64_t> kept = context.agent.tools().record(record);
   if (kept.ok()) return answer;
   if (answer.error) {

@@ -86,9 +86,9 @@ struct ToolReach {
   std::function<Result<ProgramEnd>(const ApplyRequest&)> apply = {};  // its output is what `warren apply --json` prints
 };
 
-// A question to whoever uses the client: whether something may be lost. kUnanswered: there is nobody who can be asked,
-// and the tool does what it was called for.
-enum class Consent { kUnanswered, kYes, kNo };
+// The answer of whoever uses the client to the question whether something may be lost. kPending: it comes with another
+// call, and this one ends.
+enum class Consent { kYes, kNo, kPending };
 
 // What one call may use. The door fills it in and keeps it alive during the call.
 struct ToolContext {
@@ -104,7 +104,7 @@ struct ToolContext {
   // this door has no search.
   std::function<Result<ContextIndex*>()> open_index = {};
   const ToolReach* reach = nullptr;  // null: nothing
-  // Asks before something is lost for good. Empty: nobody can be asked.
+  // Asks before something is lost. Empty: nobody can be asked, and the tool does what it was called for.
   std::function<Consent(std::string_view question)> ask = {};
 };
 

@@ -2,7 +2,7 @@
 //
 //   WARREN=path/to/warren node clients.mjs .deps/mcp
 import assert from 'node:assert/strict';
-import { execFileSync, spawn } from 'node:child_process';
+import { execFile, execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -119,6 +119,30 @@ async function useEverything(client) {
   await assert.rejects(client.callTool({ name: 'no_such_tool', arguments: {} }), /Unknown tool/);
 }
 
+// A user who first declines and then agrees.
+async function withUsers(make, handle, transport) {
+  const client = make();
+  const answers = [{ action: 'decline' }, { action: 'accept', content: { confirm: true } }];
+  const asked = [];
+  handle(client, async (request) => {
+    asked.push(request.params.message);
+    return answers[asked.length - 1];
+  });
+  await client.connect(transport);
+  try {
+    const call = (name, args) => client.callTool({ name, arguments: args });
+    await call('write_file', { path: '/asked/f', content: 'x' });
+    assert.equal((await call('remove', { path: '/asked', recursive: true })).isError, true);
+    assert.equal((await call('stat', { path: '/asked/f' })).isError, false);
+    assert.equal((await call('remove', { path: '/asked', recursive: true })).isError, false);
+    assert.equal((await call('stat', { path: '/asked/f' })).isError, true);
+    assert.equal(asked.length, 2);
+    assert.match(asked[0], /\/asked/);
+  } finally {
+    await client.close();
+  }
+}
+
 const cases = {
   async 'a client with a session does everything'() {
     await withSdk(async (client) => {
@@ -189,6 +213,57 @@ const cases = {
       assert.equal(await heard, uriOf('/listened-http'));
       await listening.close();
       await client.close();
+    });
+  },
+
+  async 'users are asked before a directory is removed, in a session'() {
+    const make = () => new sdk.Client({ name: 'test', version: '1' }, { capabilities: { elicitation: {} } });
+    await withUsers(make, (client, answer) => client.setRequestHandler(types.ElicitRequestSchema, answer),
+      new sdkStdio.StdioClientTransport(serve()));
+    await withHttp(async (url) => {
+      await withUsers(make, (client, answer) => client.setRequestHandler(types.ElicitRequestSchema, answer),
+        new sdkHttp.StreamableHTTPClientTransport(url));
+    });
+  },
+
+  async 'users are asked before a directory is removed, without sessions'() {
+    const make = () => new modern.Client(
+      { name: 'test', version: '1' },
+      { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode: { pin: '2026-07-28' } } });
+    const handle = (client, answer) => client.setRequestHandler('elicitation/create', answer);
+    await withUsers(make, handle, new modernStdio.StdioClientTransport(serve()));
+    await withHttp(async (url) => {
+      await withUsers(make, handle, new modern.StreamableHTTPClientTransport(url));
+    });
+  },
+
+  async 'a client hears that the list of resources has changed'() {
+    await withSdk(async (client) => {
+      const heard = new Promise((resolve) => {
+        client.setNotificationHandler(types.ResourceListChangedNotificationSchema, resolve);
+      });
+      await client.ping();
+      run('vfs', 'a', 'write', '/listed', 'x');
+      await heard;
+    });
+  },
+
+  async 'the inspector lists and calls tools over both transports'() {
+    const inspector = path.join(deps, 'node_modules/.bin/mcp-inspector');
+    const inspect = (...args) => JSON.parse(execFileSync(process.execPath, [inspector, '--cli', ...args], { cwd: world, encoding: 'utf8' }));
+    run('fs', 'a', 'write', '/inspected', 'hello');
+    const stdio = [warren, 'serve', 'mcp', 'a'];
+    assert.ok(inspect(...stdio, '--method', 'tools/list').tools.length >= 23);
+    const read = ['--method', 'tools/call', '--tool-name', 'read_file', '--tool-arg', 'path=/inspected'];
+    assert.equal(text(inspect(...stdio, ...read)), 'hello');
+    assert.ok(inspect(...stdio, '--method', 'resources/list').resources.length > 0);
+    assert.equal(inspect(...stdio, '--method', 'prompts/list').prompts.length, 3);
+    await withHttp(async (url) => {
+      const done = await new Promise((resolve, reject) => {
+        execFile(process.execPath, [inspector, '--cli', url.href, '--transport', 'http', ...read], { cwd: world, encoding: 'utf8' },
+          (error, out) => (error ? reject(error) : resolve(out)));
+      });
+      assert.equal(text(JSON.parse(done)), 'hello');
     });
   },
 

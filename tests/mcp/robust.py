@@ -5,77 +5,22 @@
 """
 import json
 import os
+import pathlib
 import random
 import select
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
-PATIENCE_SECONDS = 60  # for what takes moments; only a hang reaches it
-WARREN = os.path.abspath(os.environ.get("WARREN") or sys.exit("set WARREN to the warren program to test"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from serving import PATIENCE_SECONDS, WARREN, Server  # noqa: E402
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "mount"))
+from mounted import wait_for  # noqa: E402
+
 MEGABYTE = 1 << 20
-
-
-class Server:
-    """A server of agent `a` with a session begun."""
-
-    def __init__(self, folder, *args, begin=True):
-        self.process = subprocess.Popen([WARREN, "serve", "mcp", "a", *args], cwd=folder, stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.last_id = 0
-        self.unread = b""
-        if begin:
-            self.ask("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "t", "version": "1"})
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
-            try:
-                stream.close()
-            except BrokenPipeError:
-                pass
-
-    def send(self, line):
-        self.process.stdin.write(line if isinstance(line, bytes) else line.encode())
-        self.process.stdin.flush()
-
-    def receive(self):
-        output = self.process.stdout.fileno()  # without Python's buffer, which select() does not see
-        while b"\n" not in self.unread:
-            ready, _, _ = select.select([output], [], [], PATIENCE_SECONDS)
-            if not ready:
-                raise AssertionError("no answer")
-            got = os.read(output, 65536)
-            if not got:
-                return None
-            self.unread += got
-        line, _, self.unread = self.unread.partition(b"\n")
-        return json.loads(line)
-
-    def ask(self, method, **params):
-        self.last_id += 1
-        self.send(json.dumps({"jsonrpc": "2.0", "id": self.last_id, "method": method, "params": params}) + "\n")
-        while True:
-            answer = self.receive()
-            if answer is None:
-                raise AssertionError("the server has ended: " + self.process.stderr.read().decode())
-            if answer.get("id") == self.last_id:
-                return answer
-
-    def call(self, tool, **arguments):
-        return self.ask("tools/call", name=tool, arguments=arguments)["result"]
-
-    def end(self):
-        self.process.stdin.close()
-        return self.process.wait(PATIENCE_SECONDS)
 
 
 class Robust(unittest.TestCase):
@@ -147,14 +92,14 @@ class Robust(unittest.TestCase):
         request = json.dumps({"jsonrpc": "2.0", "id": 0, "method": "tools/call",
                               "params": {"name": "read_file", "arguments": {"path": "/big"}}})
         os.set_blocking(server.process.stdin.fileno(), False)
+        pipe = server.process.stdin.fileno()
         number = 0
-        began = time.monotonic()
-        while time.monotonic() - began < 2:  # until it takes no more
+        while select.select([], [pipe], [], 2)[1]:  # until it has taken nothing more for so long
             try:
-                os.write(server.process.stdin.fileno(), (request.replace('"id": 0', f'"id": {1000 + number}') + "\n").encode())
+                os.write(pipe, (request.replace('"id": 0', f'"id": {1000 + number}') + "\n").encode())
                 number += 1
-            except BlockingIOError:
-                time.sleep(0.05)
+            except BlockingIOError:  # there is some room, but not for a whole message
+                break
         with open(f"/proc/{server.process.pid}/status", encoding="utf8") as status:
             kilobytes = int(next(line for line in status if line.startswith("VmRSS")).split()[1])
         self.assertLess(kilobytes, 700_000)
@@ -172,9 +117,8 @@ class Robust(unittest.TestCase):
         server = self.server()
         server.process.stdout.close()
         try:
-            for _ in range(100):
+            for _ in range(100_000):  # until it has noticed
                 server.send('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
-                time.sleep(0.01)
         except BrokenPipeError:
             pass
         try:
@@ -192,7 +136,7 @@ class Robust(unittest.TestCase):
                 written = number
             server.send(json.dumps({"jsonrpc": "2.0", "id": "last", "method": "tools/call", "params": {
                 "name": "write_file", "arguments": {"path": "/k/last", "content": "x" * MEGABYTE}}}) + "\n")
-            time.sleep(random.random() / 100)
+            os.sched_yield()  # somewhere in the middle of it
             server.process.kill()
             server.process.wait()
             for number in range(written + 1):
@@ -210,10 +154,7 @@ class Robust(unittest.TestCase):
     def test_sigusr1_takes_a_checkpoint(self):
         server = self.server()
         server.process.send_signal(signal.SIGUSR1)
-        end = time.monotonic() + PATIENCE_SECONDS
-        while not server.call("history")["structuredContent"]["checkpoints"]:
-            self.assertLess(time.monotonic(), end)
-            time.sleep(0.01)
+        wait_for(lambda: server.call("history")["structuredContent"]["checkpoints"], "no checkpoint is taken")
 
     def test_read_only_and_operator(self):
         reader = self.server("--read-only")

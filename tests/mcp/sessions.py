@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""`warren serve mcp` for a session of `warren run`: its project, its changes, its sandbox.
+
+    WARREN=path/to/warren sessions.py [-v] [Sessions.test_name]
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "run")]
+import sandboxed  # noqa: E402
+from serving import WARREN, Server  # noqa: E402
+
+
+class Sessions(unittest.TestCase):
+    def setUp(self):
+        sandboxed.need_fuse()
+        self.world = self.enterContext(sandboxed.World())
+        self.world.inside("s", "sh", "-c", "echo changed > file; echo new > added; echo kept > /agent/s/mem/semantic/note")
+
+    def server(self, *args, **options):
+        return self.enterContext(Server(self.world.base, *args, agent="session:s", environment=self.world.environment(), **options))
+
+    def error_of(self, answer):
+        self.assertTrue(answer["isError"], answer)
+        return json.loads(answer["content"][0]["text"])
+
+    def text(self, answer):
+        self.assertFalse(answer["isError"], answer)
+        return answer["content"][0]["text"]
+
+    def test_the_project_is_served_with_the_changes_of_the_session(self):
+        server = self.server()
+        self.assertEqual(self.text(server.call("read_file", path="/project/file")), "changed\n")
+        self.assertEqual(self.text(server.call("read_file", path="/project/dir/inner")), "inner\n")
+        self.assertEqual(self.text(server.call("read_file", path="/mem/semantic/note")), "kept\n")
+        server.call("write_file", path="/project/dir/inner", content="through mcp\n")
+        self.assertEqual((self.world.base / "dir" / "inner").read_text(), "inner\n")
+        self.assertEqual(self.world.inside("s", "cat", "dir/inner"), "through mcp\n")
+        uris = [one["uri"] for one in server.ask("resources/list")["result"]["resources"]]
+        self.assertIn("vfs://s/project/file", uris)
+
+    def test_what_runs_do_not_see_is_not_served(self):
+        (self.world.base / "secret").write_text("treasure\n")
+        self.world.run("--session", "h", "--hide", str(self.world.base / "secret"), "--keep", "--", "true")
+        server = self.enterContext(Server(self.world.base, agent="session:h", environment=self.world.environment()))
+        answer = server.call("read_file", path="/project/secret")
+        self.assertTrue(answer["isError"])
+        self.assertNotIn("treasure", json.dumps(answer))
+        self.assertIn("error", server.ask("resources/read", uri="vfs://h/project/secret"))
+
+    def test_a_copied_agent_file_does_not_show_its_base(self):
+        copy = self.world.root / "copy.db"
+        subprocess.run(["cp", self.world.session_dir("s") / "delta.db", copy], check=True)
+        server = self.enterContext(Server(self.world.base, agent=str(copy), environment=self.world.environment()))
+        self.assertTrue(server.call("read_file", path="/project/file")["isError"])
+        self.assertEqual(self.error_of(server.call("diff"))["error_type"], "denied")
+
+    def test_diff_shows_what_the_session_has_changed(self):
+        server = self.server()
+        found = server.call("diff", patch=True)["structuredContent"]
+        self.assertEqual({(one["change"], one["path"]) for one in found["changes"]},
+                         {("modified", "/project/file"), ("added", "/project/added")})
+        self.assertIn("+changed", found["patch"])
+        server.call("checkpoint", name="now")
+        server.call("write_file", path="/project/later", content="x")
+        since = server.call("diff", **{"from": "now"})["structuredContent"]
+        self.assertEqual([one["path"] for one in since["changes"]], ["/project/later"])
+
+    def test_run_is_off_by_default(self):
+        server = self.server()
+        self.assertFalse(server.tools() & {"run", "apply"})
+        self.assertEqual(server.ask("tools/call", name="run", arguments={"command": "true"})["error"]["code"], -32602)
+        for args, told in ((["--tools", "run"], "--allow run"), (["--allow", "run", "--root", "/project"], "--root"),
+                           (["--allow", "apply", "--read-only"], "--read-only")):
+            done = subprocess.run([WARREN, "serve", "mcp", "session:s", *args], cwd=self.world.base, capture_output=True,
+                                  text=True, stdin=subprocess.DEVNULL, check=False, env=self.world.environment())
+            self.assertEqual(done.returncode, 1, args)
+            self.assertIn(told, done.stderr)
+
+    def test_a_command_runs_in_the_sandbox(self):
+        server = self.server("--allow", "run")
+        done = server.call("run", command="cat file; echo made > made; echo oops >&2; exit 3")["structuredContent"]
+        self.assertEqual((done["exit_status"], done["stdout"], done["stderr"]), (3, "changed\n", "oops\n"))
+        self.assertFalse((self.world.base / "made").exists())
+        self.assertEqual(self.text(server.call("read_file", path="/project/made")), "made\n")
+        outside = self.world.canary / "file"
+        server.call("run", command=["sh", "-c", f"echo broken > {outside}"])
+        self.assertEqual(outside.read_text(), "canary\n")
+
+    def test_a_command_is_bounded_in_time_and_output(self):
+        server = self.server("--allow", "run")
+        done = server.call("run", command="echo up; sleep 1000", timeout_seconds=1)["structuredContent"]
+        self.assertTrue(done["has_timed_out"])
+        self.assertEqual(done["stdout"], "up\n")
+        done = server.call("run", command="yes | head -c 3000000")["structuredContent"]
+        self.assertTrue(done["is_cut"])
+        self.assertEqual(len(done["stdout"]), 128 * 1024)
+
+    def test_a_cancelled_command_ends(self):
+        server = self.server("--allow", "run")
+        server.send_request("c", "tools/call", name="run",
+                            arguments={"command": "mkfifo pipe; echo ready > started; cat pipe", "timeout_seconds": 3600})
+        sandboxed.wait_for(lambda: not server.call("read_file", path="/project/started")["isError"], "it does not start")
+        server.notify("notifications/cancelled", requestId="c")
+        done = server.call("run", command="true")["structuredContent"]
+        self.assertEqual(done["exit_status"], 0)
+        sandboxed.wait_for(lambda: self.failed_runs(), "the cancelled call is not in the trail")
+
+    def failed_runs(self):
+        calls = json.loads(self.world.warren("timeline", "session:s", "--json").stdout)
+        return [one for one in calls if one.get("name") == "run" and one.get("error")]
+
+    def test_apply_writes_to_the_project(self):
+        server = self.server("--allow", "apply")
+        dry = server.call("apply", dry_run=True)["structuredContent"]
+        self.assertEqual((dry["total"], dry["is_dry_run"]), (2, True))
+        self.assertEqual((self.world.base / "file").read_text(), "of the base\n")
+        one = server.call("apply", paths=["/project/added"])["structuredContent"]
+        self.assertEqual([change["path"] for change in one["applied"]], ["/project/added"])
+        self.assertEqual((self.world.base / "added").read_text(), "new\n")
+        (self.world.base / "file").write_text("somebody else\n")
+        os.utime(self.world.base / "file")
+        error = self.error_of(server.call("apply"))
+        self.assertEqual(error["error_type"], "conflict")
+        self.assertIn("/project/file", error["message"])
+        self.assertEqual((self.world.base / "file").read_text(), "somebody else\n")
+        self.assertEqual(self.error_of(server.call("apply", paths=["/mem"]))["error_type"], "invalid_argument")
+
+    def test_a_server_of_another_agent_cannot_be_allowed_to_run(self):
+        subprocess.run([WARREN, "init", "plain"], cwd=self.world.base, check=True, capture_output=True,
+                       env=self.world.environment())
+        done = subprocess.run([WARREN, "serve", "mcp", "plain", "--allow", "run"], cwd=self.world.base, capture_output=True,
+                              text=True, stdin=subprocess.DEVNULL, check=False, env=self.world.environment())
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("session", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
