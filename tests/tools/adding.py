@@ -172,6 +172,8 @@ def a_page_and_pages_below_it(world):
             assert read["content"] == path + "\n", (path, read)
             assert world.tool("context_info", {"path": web.url + path})["source"] == web.url + path
         assert add(world, web.url + "/m", "--allow-private")["unchanged"] == 1
+        world.tool("context_move", {"path": web.url + "/d", "to_path": "notes:/moved"})
+        assert world.tool("context_read", {"path": web.url + "/d"})["ref"] == "notes:/moved"
         Pages.content["/m"] = (200, "text/plain", b"newer\n")
         report = json.loads(world.run("context", "a", "refresh", "--all", "--allow-private", "--json"))
         assert report["replaced"] == 1, report
