@@ -234,7 +234,7 @@ class EncryptPatternTest(unittest.TestCase):
         good = self.file_of("a").read_bytes()
         here = f"WHERE ino = {one} AND chunk_index = 2"
         forgeries = {
-            "a flipped byte": [f"UPDATE fs_data SET data = x'00' || substr(data, 2) {here}"],
+            "a flipped byte": [f"UPDATE fs_data SET data = CAST(x'00' || substr(data, 2) AS BLOB) {here}"],
             "a chunk of another file": [
                 f"UPDATE fs_data SET data = (SELECT data FROM fs_data WHERE ino = {two} AND chunk_index = 2) {here}",
                 f"UPDATE wr_cipher_chunk SET (nonce, tag) = (SELECT nonce, tag FROM wr_cipher_chunk WHERE ino = {two}"
