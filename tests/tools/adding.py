@@ -92,6 +92,12 @@ def an_item_that_was_changed_here_is_not_replaced(world):
         assert world.run("context", "a", "read", f"d:/p/{name}.md") == b"mine\n"
     assert add(world, "p", "--drive", "d", "--on-conflict", "overwrite")["replaced"] == 2
     assert add(world, "p", "--drive", "d")["unchanged"] == 2
+    # Changed here to what the source becomes: nothing is left to protect.
+    world.tool("context_write", {"path": "d:/p/a.md", "content": "three\n", "on_conflict": "overwrite"})
+    write(world, "p/a.md", b"three\n")
+    assert add(world, "p", "--drive", "d")["unchanged"] == 2
+    write(world, "p/a.md", b"four\n")
+    assert add(world, "p", "--drive", "d")["replaced"] == 1
 
 
 def a_document_gives_its_text(world):
