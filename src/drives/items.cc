@@ -78,7 +78,7 @@ Result<Ref> Items::page_at(const Ref& ref) {
 Result<Ref> Items::find_page(const Ref& ref, std::string_view source) {
   Ref page = WARREN_TRY(page_at(ref));
   std::optional<Attributes> node = WARREN_TRY(find(page));
-  if (node) return page;
+  if (node && node->is_file()) return page;
   std::optional<ItemRow> row = WARREN_TRY(rows_.find_by_source(source));
   if (!row) return ref;
   std::optional<Ref> moved = WARREN_TRY(find_by_id(row->id));

@@ -76,7 +76,7 @@ TEST(MemoryFs, AUnitThatEndsWithoutCommitHasChangedNothing) {
   EXPECT_EQ(stat(fs, "/dir/file").value(), file);
   EXPECT_EQ(read_link(fs, "/link").value(), "dir/file");
   EXPECT_EQ(read_file(fs, "/other").value(), "other");
-  EXPECT_EQ(get_xattr(fs, "/other", kExpiryXattr).value(), "4000000000000");
+  EXPECT_EQ(get_xattr(fs, "/other", kExpiryXattr).value(), "4000000000.000");
   EXPECT_EQ(read_dir(fs, "/").value(), (std::vector<std::string>{"dir", "link", "other"}));
   EXPECT_EQ(fs.stats(kRootInode).value().used_bytes, before.used_bytes);
   EXPECT_EQ(fs.stats(kRootInode).value().used_inodes, before.used_inodes);

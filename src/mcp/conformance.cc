@@ -129,6 +129,7 @@ Json tools() {
                     {"inputSchema", {{"type", "object"}, {"properties", Json::object()}}}});
   }
   add_asking_tools(list);
+  add_round_tools(list);
   return list;
 }
 
@@ -136,6 +137,7 @@ std::optional<Answer> call_tool(const Request& request, const std::string& name)
   for (const Fixture& one : kTools) {
     if (one.name == name) return one.call(request);
   }
+  if (std::optional<Answer> round = call_round_tool(request, name)) return round;
   return call_asking_tool(request, name);
 }
 
@@ -191,7 +193,7 @@ std::optional<Answer> get_prompt(const Request& request, const std::string& name
     }
     return Json{{"description", "A fixture"}, {"messages", one.messages(given)}};
   }
-  return std::nullopt;
+  return get_round_prompt(request, name);
 }
 
 }  // namespace warren::mcp::conformance

@@ -14,6 +14,11 @@ Json tools();  // as tools/list has them
 // conformance_asks.cc
 void add_asking_tools(Json& list);
 std::optional<Answer> call_asking_tool(const Request& request, const std::string& name);
+// conformance_rounds.cc
+void add_round_tools(Json& list);
+std::optional<Answer> call_round_tool(const Request& request, const std::string& name);
+std::optional<Answer> get_round_prompt(const Request& request, const std::string& name);
+
 std::optional<Answer> call_tool(const Request& request, const std::string& name);
 
 Json resources();

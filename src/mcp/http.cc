@@ -100,12 +100,14 @@ std::optional<RpcError> find_header_mismatch(const WebRequest& request, const Js
   };
   const Json& params = message.contains("params") ? message["params"] : message;
   std::string version = find_text(meta_of(params), kMetaVersion).value_or("");
-  if (request.header("mcp-protocol-version") != version) return mismatch("MCP-Protocol-Version", kMetaVersion);
+  // Blanks around a value are not part of it (RFC 9110, 5.5).
+  auto header_value = [&](const std::string& name) { return trimmed(request.header(name)); };
+  if (header_value("mcp-protocol-version") != version) return mismatch("MCP-Protocol-Version", kMetaVersion);
   std::string method = find_text(message, "method").value_or("");
-  if (request.header("mcp-method") != method) return mismatch("Mcp-Method", "method");
+  if (header_value("mcp-method") != method) return mismatch("Mcp-Method", "method");
   const char* source = method == "resources/read" ? "uri" : "name";
   if (method != "tools/call" && method != "resources/read" && method != "prompts/get") return std::nullopt;
-  std::optional<std::string> name = decode_header(request.header("mcp-name"));
+  std::optional<std::string> name = decode_header(header_value("mcp-name"));
   if (!name || !request.headers.contains("mcp-name") || *name != find_text(params, source).value_or("")) {
     return mismatch("Mcp-Name", source);
   }
@@ -227,8 +229,14 @@ void HttpDoorImpl::serve_lone(const WebRequest& request, const Json& message, co
   bool is_request = message.is_object() && message.contains("id") && message.contains("method");
   if (message.is_object() && !message.contains("id")) return reply->answer(202, {}, "");  // there are none to act on
   if (is_request) {
-    std::optional<RpcError> problem = find_stateless_problem(message.value("params", Json::object()));
-    if (!problem) problem = find_header_mismatch(request, message);
+    Json params = message.value("params", Json::object());
+    std::optional<RpcError> problem = find_stateless_problem(params);
+    // Where both name a revision and not the same one, that is what is wrong, whichever of them we know.
+    bool has_both = request.headers.contains("mcp-protocol-version") && find_text(meta_of(params), kMetaVersion);
+    if (!problem || (problem->code == kUnsupportedVersion && has_both)) {
+      std::optional<RpcError> mismatch = find_header_mismatch(request, message);
+      if (mismatch) problem = std::move(mismatch);
+    }
     if (problem) {
       return reply->answer(400, {{"Content-Type", "application/json"}},
                            dump_json(error_message(message["id"], *problem)));

@@ -20,7 +20,8 @@ net::WebHeaders event_stream_headers() {
 int status_of_answer(const Json& message, bool is_stateless) {
   if (!message.is_object() || !message.contains("error")) return 200;
   int code = message["error"].value("code", 0);
-  if (code == kParseError || code == kInvalidRequest || code == kUnsupportedVersion || code == kHeaderMismatch)
+  if (code == kParseError || code == kInvalidRequest || code == kUnsupportedVersion || code == kHeaderMismatch ||
+      code == kMissingCapability)
     return 400;
   if (is_stateless && code == kMethodNotFound) return 404;
   return 200;

@@ -18,6 +18,7 @@ inline constexpr int kInvalidParams = -32602;
 inline constexpr int kInternalError = -32603;
 inline constexpr int kResourceNotFound = -32002;  // only before 2026-07-28, which has kInvalidParams for it
 inline constexpr int kHeaderMismatch = -32020;
+inline constexpr int kMissingCapability = -32021;
 inline constexpr int kUnsupportedVersion = -32022;
 
 struct RpcError {

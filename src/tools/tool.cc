@@ -112,8 +112,12 @@ ToolAnswer judged(ToolContext& context, const Tool& tool, const Json& arguments)
                    .message = fmt::format("{} changes something, and this agent is open for reading only", tool.name),
                    .next_action_hint = "Only tools that read can be called here."});
   }
-  ToolAnswer answer = called(context, tool, arguments);
-  // What was read leaves only if that is on the record, where it is to be.
+  return called(context, tool, arguments);
+}
+
+// What was read leaves only if that is on the record, where it is to be. After the call's own row, whose transaction
+// takes the events along.
+ToolAnswer on_record(ToolContext& context, ToolAnswer answer) {
   if (Status noted = context.view.check_recorded(); !noted.ok()) return failed(tool_error(noted.error()));
   return answer;
 }
@@ -151,7 +155,7 @@ ToolAnswer call_tool(ToolContext& context, const Tool& tool, const Json& argumen
   Timestamp started = context.clock.now();
   std::int64_t began = context.clock.monotonic_ns();
   ToolAnswer answer = judged(context, tool, arguments);
-  if (context.agent.is_read_only()) return answer;
+  if (context.agent.is_read_only()) return on_record(context, std::move(answer));
   CallRecord record{.name = tool.name,
                     .started_at = started.seconds,
                     .completed_at = std::max(started.seconds, context.clock.now().seconds),
@@ -163,7 +167,7 @@ ToolAnswer call_tool(ToolContext& context, const Tool& tool, const Json& argumen
   if (answer.error) record.error = fmt::format("{}: {}", answer.error->type, answer.error->message);
   else record.result = recorded_result(answer);
   Result<std::int64_t> kept = context.agent.tools().record(record);
-  if (kept.ok()) return answer;
+  if (kept.ok()) return on_record(context, std::move(answer));
   if (answer.error) {
     answer.error->message += fmt::format(", and that could not be recorded: {}", kept.error().message());
     return answer;

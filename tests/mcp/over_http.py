@@ -208,11 +208,11 @@ class Http(unittest.TestCase):
         session = self.begin()
         content = base64.b64encode(os.urandom(6 << 20)).decode()
         self.post(self.call("write_file", path="/big", content=content), Mcp_Session_Id=session)
-        body = json.dumps(self.call("read_file", path="/big", length=8 << 20)).encode()
-        request = (f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: {BOTH}\r\nContent-Type: application/json\r\n"
-                   f"Mcp-Session-Id: {session}\r\nContent-Length: {len(body)}\r\n\r\n").encode() + body
         unread = []
-        for _ in range(60):
+        for number in range(60):
+            body = json.dumps({**self.call("read_file", path="/big", length=8 << 20), "id": f"r{number}"}).encode()
+            request = (f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: {BOTH}\r\nContent-Type: application/json\r\n"
+                       f"Mcp-Session-Id: {session}\r\nContent-Length: {len(body)}\r\n\r\n").encode() + body
             one = socket.create_connection(("127.0.0.1", self.port), PATIENCE_SECONDS)
             self.addCleanup(one.close)
             one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

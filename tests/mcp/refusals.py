@@ -3,21 +3,23 @@
 
     WARREN=path/to/warren refusals.py [-v] [Refusals.test_name]
 """
+import json
 import os
 import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from robust import PATIENCE_SECONDS, WARREN, Robust as Served  # noqa: E402
+import robust  # noqa: E402
+from robust import PATIENCE_SECONDS, WARREN  # noqa: E402
 
 MEBIBYTE = 1 << 20
 
 
 class Refusals(unittest.TestCase):
-    setUp = Served.setUp
-    warren = Served.warren
-    server = Served.server
+    setUp = robust.Robust.setUp
+    warren = robust.Robust.warren
+    server = robust.Robust.server
 
     def policy(self, text):
         with open(f"{self.folder}/policy.json", "w", encoding="utf8") as file:
@@ -26,7 +28,9 @@ class Refusals(unittest.TestCase):
 
     def fails(self, answer, kind):
         self.assertTrue(answer["isError"], answer)
-        self.assertEqual(answer["structuredContent"]["error_type"], kind, answer)
+        error = json.loads(answer["content"][0]["text"])
+        self.assertEqual(error["error_type"], kind, answer)
+        return error["next_action_hint"]
 
     def works(self, answer):
         self.assertFalse(answer["isError"], answer)
@@ -62,9 +66,8 @@ class Refusals(unittest.TestCase):
         self.works(server.call("write_file", path="/d/e/f", content="deep"))
         self.works(server.call("copy", **{"from": "/d", "to": "/mem/working/d", "recursive": True}))
         self.assertEqual(self.text_of(server, "/mem/working/d/e/f"), "deep")
-        refused = server.call("rename", **{"from": "/src", "to": "/mem/working/moved"})
-        self.fails(refused, "cross_device")
-        self.assertIn("copy", refused["structuredContent"]["next_action_hint"])
+        hint = self.fails(server.call("rename", **{"from": "/src", "to": "/mem/working/moved"}), "cross_device")
+        self.assertIn("copy", hint)
 
     def test_the_policy_binds_keys(self):
         self.warren("kv", "a", "set", "plan", '"mine"')
@@ -94,9 +97,7 @@ class Refusals(unittest.TestCase):
         self.assertEqual([one["path"] for one in self.works(server.call("find", pattern="*.txt"))["matches"]], ["/work/a.txt"])
         self.works(server.call("tree"))
         for tool in ("stat", "access", "read_file"):
-            refused = server.call(tool, path="/out/s.txt")
-            self.fails(refused, "denied")
-            self.assertIn("/work", refused["structuredContent"]["next_action_hint"])
+            self.assertIn("/work", self.fails(server.call(tool, path="/out/s.txt"), "denied"))
         self.fails(server.call("vfs_operation", operation="exists", path="/out/s.txt"), "denied")
 
     def test_quota_counts_keys_and_old_checkpoints_go(self):
