@@ -954,6 +954,15 @@ class Commands:
         self.assertIn("1 added", self.world.warren("apply", "--dry-run").stdout)
         self.assertIn("discarded: 1 added", self.world.warren("discard", "--yes").stdout)
 
+    def test_a_session_is_deleted_by_the_beginning_of_a_made_up_id(self):
+        self.ok("--", "sh", "-c", "echo x > f")
+        self.ok("--session", "chosen", "--", "sh", "-c", "echo x > f")
+        made_up = next(one for one in self.world.sessions() if one != "chosen")
+        self.assertIn("did you mean 'chosen'?", self.world.warren("sessions", "delete", "chosne", "--yes").stderr)
+        self.assertEqual(self.world.warren("sessions", "delete", "cho", "--yes").returncode, 1, "a chosen id is written in full")
+        self.assertEqual(self.world.warren("sessions", "delete", made_up[:4], "--yes").returncode, 0)
+        self.assertEqual(self.world.sessions(), ["chosen"])
+
     def test_the_beginning_of_a_made_up_id_is_enough(self):
         self.ok("--", "sh", "-c", "echo x > f")
         (made_up,) = self.world.sessions()
