@@ -171,7 +171,7 @@ Json received_json(const relay::Received& received, const Json& attachments) {
 
 void show(Context& context, const relay::Received& received, const Json& attachments) {
   context.out.print("{} {} from {}", context.out.name(received.file),
-                    format_time(relay::timestamp_of(received.file).value_or(0) / kNsPerSecond),
+                    context.out.time(relay::timestamp_of(received.file).value_or(0) / kNsPerSecond),
                     context.out.name(received.sender));
   if (received.message.kind != "message") context.out.print(" ({})", context.out.name(received.message.kind));
   if (!received.message.reference.empty()) context.out.print(" about {}", context.out.name(received.message.reference));

@@ -161,7 +161,7 @@ Command make_relay_remove() {
           "Refuses while the agent has mail (unread, not yet sent, or waiting until it is active) or a process that "
           "the relay started. With --force, unread and unsent messages are lost, waiting ones become dead letters, "
           "and the process is killed. The ledger keeps its record of the agent, as terminated.",
-      .positionals = {{.name = "NAME", .help = "the agent"}},
+      .positionals = {{.name = "NAME", .help = "the agent", .suggest = Suggest::kRelayAgents}},
       .options = {{.name = "force", .help = "even if it has mail or a process"},
                   {.name = "timeout",
                    .value = "TIME",

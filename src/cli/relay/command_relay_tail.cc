@@ -44,11 +44,11 @@ void print_log_line(Context& context, std::string_view line) {
   }
   Json& event = *parsed;
   std::string when = event.value("ts", Json()).is_string() ? event["ts"].get<std::string>() : "";
-  Result<std::int64_t> seconds = parse_time(std::string_view(when).substr(0, kWholeSeconds));
+  Result<std::int64_t> seconds = parse_time(when.substr(0, kWholeSeconds) + "Z");
   std::string level = event.value("level", Json()).is_string() ? event["level"].get<std::string>() : "";
   std::string name = event["event"].get<std::string>();
   std::replace(name.begin(), name.end(), '_', ' ');
-  context.out.print("{} {} {}", seconds.ok() ? format_time(*seconds) : context.out.name(when),
+  context.out.print("{} {} {}", seconds.ok() ? context.out.time(*seconds) : context.out.name(when),
                     context.out.paint(ink_of(level), context.out.name(level)), context.out.name(name));
   for (const auto& [key, value] : event.items()) {
     if (key == "ts" || key == "level" || key == "event") continue;
