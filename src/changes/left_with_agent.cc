@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/checkpoints.h"
 #include "base/path.h"
 #include "fs/path_ops.h"
 #include "fs/tree_ops.h"
@@ -49,6 +50,8 @@ Result<std::vector<std::string>> list_left_with_agent(Agent& agent, const std::v
     if (!what.empty() && std::find(left.begin(), left.end(), what) == left.end()) left.push_back(std::move(what));
   }
   if (WARREN_TRY(has_memory(agent))) left.emplace_back("memory");
+  if (!WARREN_TRY(agent.kv().list({.limit = 1})).empty()) left.emplace_back("keys");
+  if (!WARREN_TRY(list_checkpoints(agent)).empty()) left.emplace_back("checkpoints");
   return left;
 }
 

@@ -303,9 +303,11 @@ Result<CatchUp::Snapshot> CatchUp::read_file_now(const IndexedTree& tree, const 
       known && trust == Trust::kStamp && !now.stamp.empty() && known->inode == node->inode && known->stamp == now.stamp;
   if (now.is_known) return now;
   // The index of an encrypted agent is encrypted itself; any other would have the text in the clear.
-  if (!agent_.store().database().key() && WARREN_TRY(of_agent(is_encrypted(*tree.fs, node->inode)))) {
-    now.problem = "the file is encrypted, and the index is not";
-    return now;
+  if (!agent_.store().database().key()) {
+    Result<bool> is_hidden = is_encrypted(*tree.fs, node->inode);
+    if (!is_hidden.ok()) now.problem = is_hidden.error().message();
+    else if (*is_hidden) now.problem = "the file is encrypted, and the index is not";
+    if (!now.problem.empty()) return now;
   }
   if (node->size > kIndexedFileBytes) {
     now.problem = fmt::format("the file has {} bytes; text is indexed up to {}", node->size, kIndexedFileBytes);

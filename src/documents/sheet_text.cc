@@ -134,29 +134,30 @@ class Workbook {
   }
 
   // A small archive can say one text a million times.
-  Status add(std::string_view text) {
-    text_ += text;
-    if (text_.size() <= kDocumentBytes) return Ok{};
-    return Error(Code::kTooLarge, fmt::format("the text of the document has more than {} bytes", kDocumentBytes));
+  void add(std::string_view text) {
+    is_too_large_ = is_too_large_ || text_.size() + text.size() > kDocumentBytes;
+    if (!is_too_large_) text_ += text;
   }
 
   Status add_sheet(const SheetPlace& sheet) {
     auto target = targets_.find(sheet.relation);
     if (target == targets_.end() || !is_plain_member(target->second)) return Ok{};  // a chart, or of another program
     OfficeXml doc = WARREN_TRY(read(target->second));
-    WARREN_TRY(add(sheet.name + "\n"));
-    std::string cells;
-    bool is_first = true;
+    add(sheet.name + "\n");
+    bool is_first_row = true;
+    bool is_first_cell = true;
     visit_elements(doc, [&](const xmlNode* node) {
-      if (text_.size() + cells.size() > kDocumentBytes) return;  // add() says so
-      bool is_row = local_name(node) == "row";
-      if (is_row && !is_first) cells += "\n";
-      if (is_row) is_at_row_start_ = true;
-      is_first = is_first && !is_row;
+      if (local_name(node) == "row") {
+        if (!std::exchange(is_first_row, false)) add("\n");
+        is_first_cell = true;
+      }
       if (local_name(node) != "c") return;
-      cells += std::exchange(is_at_row_start_, false) ? cell_text(node) : "\t" + cell_text(node);
+      if (!std::exchange(is_first_cell, false)) add("\t");
+      add(cell_text(node));
     });
-    return add(cells + "\n");
+    add("\n");
+    if (!is_too_large_) return Ok{};
+    return Error(Code::kTooLarge, fmt::format("the text of the document has more than {} bytes", kDocumentBytes));
   }
 
   const Libxml2& library_;
@@ -166,7 +167,7 @@ class Workbook {
   std::map<std::string, std::string> targets_;  // by relation
   std::vector<std::string> shared_;
   std::string text_;
-  bool is_at_row_start_ = true;
+  bool is_too_large_ = false;
 };
 
 }  // namespace

@@ -199,6 +199,7 @@ Status Ingest::write_one(Items& items, const Draft& draft) {
     if (old->size == draft.content.size()) {
       std::string now = WARREN_TRY(read_file(view_, namespace_path(ref)));
       if (now == draft.content && row && row->source == draft.origin.source) {
+        if (!is_untouched) WARREN_TRY(items.write(draft.ref, draft.content, draft.origin));  // it is as fetched again
         ++report_.unchanged;
         return Ok{};
       }

@@ -75,6 +75,16 @@ Result<Ref> Items::page_at(const Ref& ref) {
   return there && there->is_file() ? page : ref;
 }
 
+Result<Ref> Items::find_page(const Ref& ref, std::string_view source) {
+  Ref page = WARREN_TRY(page_at(ref));
+  std::optional<Attributes> node = WARREN_TRY(find(page));
+  if (node) return page;
+  std::optional<ItemRow> row = WARREN_TRY(rows_.find_by_source(source));
+  if (!row) return ref;
+  std::optional<Ref> moved = WARREN_TRY(find_by_id(row->id));
+  return moved.value_or(ref);
+}
+
 Result<Ref> Items::make_place_for_page(const Ref& ref) {
   std::vector<Ref> above;  // nearest first
   for (Ref at = parent_of(ref); !at.is_drive(); at = parent_of(at)) above.push_back(at);

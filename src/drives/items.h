@@ -47,6 +47,8 @@ class Items {
   Result<Ref> page_at(const Ref& ref);
   // Where to write a page. A page above it becomes a folder with its page. In a write unit.
   Result<Ref> make_place_for_page(const Ref& ref);
+  // In a unit. Where the item is that came from this address, though it was moved; `ref` is where it was put.
+  Result<Ref> find_page(const Ref& ref, std::string_view source);
   // In a unit. Where the item of this id is now; nullopt: there is none, or it is in no drive.
   Result<std::optional<Ref>> find_by_id(std::string_view id);
   // In a unit. The row of an item, if it has one and is in the agent file.

@@ -52,7 +52,7 @@ enum class UnitAccess { kRead, kWrite };
 // commit(), or not at all. Other threads and processes wait to write meanwhile, so keep it short. Units nest; only the
 // outermost takes effect. Without commit() a write unit is rolled back.
 //
-// A filesystem without transactions (memory, host) isolates the calls but cannot roll back.
+// A filesystem without transactions (host) isolates the calls but cannot roll back.
 class Unit {
  public:
   virtual ~Unit() = default;

@@ -65,9 +65,9 @@ bool is_selected(const Tool& tool, const std::vector<std::string_view>& words) {
 }  // namespace
 
 // A list that a script left empty must not become all tools.
-Result<std::vector<const Tool*>> select_tools(const std::optional<std::string>& list, const ToolChoice& choice) {
+Result<std::vector<const Tool*>> select_tools(std::optional<std::string_view> list, const ToolChoice& choice) {
   std::vector<std::string_view> words;
-  for (std::string_view rest = list ? std::string_view(*list) : std::string_view(); list;) {
+  for (std::string_view rest = list.value_or(""); list;) {
     std::size_t comma = rest.find(',');
     std::string_view word = trimmed(rest.substr(0, comma));
     if (word.empty()) {

@@ -44,7 +44,7 @@ struct ToolChoice {
 
 // The tools that --tools selects: names and groups, with commas; "all". nullopt: all that can be offered. kInvalid for
 // an empty list, for a word that is neither, and for the name of a tool that cannot be offered.
-Result<std::vector<const Tool*>> select_tools(const std::optional<std::string>& list, const ToolChoice& choice);
+Result<std::vector<const Tool*>> select_tools(std::optional<std::string_view> list, const ToolChoice& choice);
 
 // Thread-safe. What it refers to outlives it.
 class Service {

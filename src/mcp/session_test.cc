@@ -398,13 +398,13 @@ TEST_F(McpSession, LogMessagesComeOnceTheyAreAskedFor) {
 // Whatever arrives, the answer is JSON-RPC and the next request is served.
 TEST_F(McpSession, AToolThatNeedsWhatIsNotThereIsNotOffered) {
   ToolReach nothing;
-  for (const Tool* tool : select_tools("", {.reach = &nothing}).value()) {
+  for (const Tool* tool : select_tools(std::nullopt, {.reach = &nothing}).value()) {
     EXPECT_EQ(tool->need, ToolNeed::kNothing) << tool->name;
   }
   for (std::string_view word : {"run", "apply", "relay", "relay_send", "session"}) {
     EXPECT_EQ(warren::testing::error_of(select_tools(word, {.reach = &nothing})), Code::kInvalid) << word;
   }
-  for (const Tool* tool : select_tools("", {.is_for_peer = true}).value()) EXPECT_EQ(tool->group, "files");
+  for (const Tool* tool : select_tools(std::nullopt, {.is_for_peer = true}).value()) EXPECT_EQ(tool->group, "files");
   EXPECT_EQ(warren::testing::error_of(select_tools("keys", {.is_for_peer = true})), Code::kInvalid);
   EXPECT_EQ(warren::testing::error_of(select_tools("write_file", {.is_read_only = true})), Code::kInvalid);
 }

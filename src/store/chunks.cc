@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t kKeptWriteBytes = std::size_t{32} << 10;
 
 constexpr std::uint64_t kChunksAtOnce = 16;  // in one statement
+static_assert(kChunksAtOnce == FileCiphers::kSealsAtOnce);
 
 }  // namespace
 
@@ -171,37 +172,6 @@ class ChunkCopy {
   std::size_t filled_ = 0;
 };
 
-// The seals of a range of chunks, which the chunks must have one by one.
-class SealedChunks {
- public:
-  SealedChunks(FileCiphers& ciphers, const FileCiphers::File& file, Inode node, std::vector<FileCiphers::Seal> seals)
-      : ciphers_(ciphers), file_(file), node_(node), seals_(std::move(seals)) {}
-
-  // The content of the next chunk, in `buffer`. One that was replaced in memory is not decrypted.
-  Result<Bytes> open(std::uint64_t index, Bytes data, bool is_replaced, std::string& buffer) {
-    if (next_ == seals_.size() || seals_[next_].index != index) return mismatch();
-    const FileCiphers::Seal& seal = seals_[next_++];
-    if (is_replaced) return Bytes();
-    buffer.resize(data.size());
-    WARREN_TRY(ciphers_.open(file_, node_, seal, data, as_mutable_bytes(buffer)));
-    return as_bytes(buffer);
-  }
-
-  Status check_end() const { return next_ == seals_.size() ? Status(Ok{}) : Status(mismatch()); }
-
-  static Error mismatch() {
-    return {Code::kCorrupt, "it is encrypted, and has other chunks than were stored: it was changed without its key",
-            "restore it from a checkpoint or a backup, or remove it"};
-  }
-
- private:
-  FileCiphers& ciphers_;
-  const FileCiphers::File& file_;
-  Inode node_;
-  std::vector<FileCiphers::Seal> seals_;
-  std::size_t next_ = 0;
-};
-
 Status Chunks::read(Inode node, std::uint64_t offset, MutableBytes out) {
   if (out.empty()) return Ok{};
   std::uint64_t first = offset / chunk_bytes_;
@@ -232,11 +202,13 @@ Status Chunks::read(Inode node, std::uint64_t offset, MutableBytes out) {
     add_kept_until(index);
     bool is_old = newer != kept.end() && newer->first == index;
     Bytes data = rows.blob(1);
+    if (sealed && is_old) WARREN_TRY(sealed->skip(index));
+    if (is_old) continue;
     if (sealed) {
       WARREN_TRY(check_stored(node, index, data.size()));
-      data = WARREN_TRY(sealed->open(index, data, is_old, sealed_));
+      data = WARREN_TRY(sealed->open(index, data, sealed_));
     }
-    if (!is_old) copy.add(index, data);
+    copy.add(index, data);
   }
   if (sealed) WARREN_TRY(sealed->check_end());
   add_kept_until(last + 1);
@@ -324,7 +296,7 @@ Result<bool> Chunks::load(Inode node, std::uint64_t index) {
     buffer_ = as_text(rows.blob(0));
     return true;
   }
-  WARREN_TRY(SealedChunks(*ciphers_, *file, node, std::move(seals)).open(index, rows.blob(0), false, buffer_));
+  WARREN_TRY(SealedChunks(*ciphers_, *file, node, std::move(seals)).open(index, rows.blob(0), buffer_));
   return true;
 }
 
@@ -355,7 +327,7 @@ Status Chunks::store(Inode node, std::uint64_t index, Bytes data, bool is_new) {
   sealed_.resize(data.size());
   FileCiphers::Seal seal = ciphers_->seal(*file, node, index, data, as_mutable_bytes(sealed_));
   WARREN_TRY(store_row(node, index, as_bytes(sealed_), is_new));
-  return ciphers_->keep(*file, node, seal, FileCiphers::Chunk::kAny);
+  return ciphers_->keep(*file, node, seal);
 }
 
 Status Chunks::store_row(Inode node, std::uint64_t index, Bytes data, bool is_new) {
@@ -374,7 +346,7 @@ Result<bool> Chunks::put_many(Inode node, std::uint64_t index, Bytes data) {
   auto last = last_chunks_.find(node);
   if (last == last_chunks_.end() || index < last->second.end) return false;
   FileCiphers::File* file = find_cipher(node);
-  std::array<FileCiphers::Seal, kChunksAtOnce> seals;
+  FileCiphers::Seals seals;
   if (file != nullptr) {
     sealed_.resize(kChunksAtOnce * chunk_bytes_);
     for (std::uint64_t i = 0; i < kChunksAtOnce; ++i) {
@@ -390,11 +362,7 @@ Result<bool> Chunks::put_many(Inode node, std::uint64_t index, Bytes data) {
   Status stored = insert_many_.run();
   if (!stored.ok() && stored.error().code() == Code::kConflict) return false;  // one by one, as in store
   WARREN_TRY(std::move(stored));
-  if (file != nullptr) {
-    for (const FileCiphers::Seal& seal : seals) {
-      WARREN_TRY(ciphers_->keep(*file, node, seal, FileCiphers::Chunk::kNew));
-    }
-  }
+  if (file != nullptr) WARREN_TRY(ciphers_->keep_new(*file, node, seals));
   last->second = {.end = index + kChunksAtOnce, .is_whole = true};
   database_.batch().add_bytes(kChunksAtOnce * chunk_bytes_);
   return true;
@@ -486,51 +454,6 @@ Status Chunks::erase(Inode node) {
   }
   last_chunks_.erase(node);
   return erase_.bind(1, node.value).run();
-}
-
-Status Chunks::remove(Inode node) {
-  WARREN_TRY(erase(node));
-  return ciphers_ != nullptr ? ciphers_->remove(node) : Status(Ok{});
-}
-
-Status Chunks::encrypt_new(Inode node, ContentKey& key, std::uint64_t size) {
-  ciphers_->make(node, key, size);
-  return flush_alone();
-}
-
-Status Chunks::recode(Inode node, std::uint64_t size, ContentKey* key) {
-  WARREN_TRY(write_back(node));
-  last_chunks_.erase(node);
-  std::vector<std::uint64_t> all;
-  {
-    Rows rows = indexes_.bind(1, node.value).bind(2, 0).rows();
-    while (WARREN_TRY(rows.next())) all.push_back(static_cast<std::uint64_t>(rows.integer(0)));
-  }
-  if (const FileCiphers::File* file = find_cipher(node); file != nullptr && file->chunks != all.size()) {
-    return SealedChunks::mismatch();
-  }
-  std::optional<FileCiphers::File> fresh;
-  if (key != nullptr) fresh = ciphers_->new_file(*key, size);
-  for (std::uint64_t index : all) {
-    if (!WARREN_TRY(load(node, index))) continue;  // decrypts it as it is so far
-    if (fresh) WARREN_TRY(seal_anew(*fresh, node, index));
-    else WARREN_TRY(store_row(node, index, as_bytes(buffer_), false));
-  }
-  if (fresh) {
-    ciphers_->put(node, fresh);
-    return flush_alone();
-  }
-  WARREN_TRY(ciphers_->remove(node));
-  ciphers_->put(node, std::nullopt);
-  return flush_alone();
-}
-
-// The chunk in buffer_.
-Status Chunks::seal_anew(FileCiphers::File& file, Inode node, std::uint64_t index) {
-  sealed_.resize(buffer_.size());
-  FileCiphers::Seal seal = ciphers_->seal(file, node, index, as_bytes(buffer_), as_mutable_bytes(sealed_));
-  WARREN_TRY(store_row(node, index, as_bytes(sealed_), false));
-  return ciphers_->keep_first(file, node, seal);
 }
 
 Result<std::optional<std::uint64_t>> Chunks::find_data(Inode node, std::uint64_t offset) {

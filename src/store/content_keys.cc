@@ -132,9 +132,10 @@ Result<std::unique_ptr<ContentKeys>> ContentKeys::load(Database& database, const
   keys->rows_ = WARREN_TRY(read_keys(database));
   keys->patterns_ = WARREN_TRY(read_patterns(database));
   for (const CipherPattern& one : keys->patterns_) keys->globs_.emplace_back(one.pattern);
-  // Now, and not with the database's lock held. Keys that were replaced are seldom needed.
-  for (const ContentKeyRow& row : keys->rows_) {
-    if (!row.replaced_by) keys->opened_.emplace(row.id, keys->open(row));
+  // Now, and not with the database's lock held. Keys that no new file gets are seldom needed.
+  for (const CipherPattern& one : keys->patterns_) {
+    const ContentKeyRow* row = keys->find_row(one.key);
+    if (row != nullptr && !keys->opened_.contains(row->id)) keys->opened_.emplace(row->id, keys->open(*row));
   }
   return keys;
 }

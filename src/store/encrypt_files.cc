@@ -159,6 +159,21 @@ Result<RecodedFiles> decrypt_matching(Store& store, const std::vector<std::strin
   return done;
 }
 
+namespace {
+
+// That no file has, and no checkpoint needs.
+Status remove_unused_keys(Store& store) {
+  TableNames names = WARREN_TRY(TableNames::read(store.database()));
+  Transaction scope = WARREN_TRY(store.begin_write());
+  JoinedSql erase =
+      Sql("DELETE FROM wr_cipher_key WHERE replaced_by IS NOT NULL AND id NOT IN (SELECT key_id FROM wr_cipher_file)");
+  if (names.has("wr_past_cipher_file")) erase += Sql(" AND id NOT IN (SELECT key_id FROM wr_past_cipher_file)");
+  WARREN_TRY(store.database().execute(erase));
+  return scope.commit();
+}
+
+}  // namespace
+
 Result<RecodedFiles> finish_replacing_keys(Store& store) {
   RecodedFiles done;
   for (const ContentKeyRow& row : store.content_keys()->rows()) {
@@ -172,16 +187,32 @@ Result<RecodedFiles> finish_replacing_keys(Store& store) {
       WARREN_TRY(recode_one(store, node, fmt::format("inode {}", node.value), row.replaced_by, done));
     }
   }
+  WARREN_TRY(remove_unused_keys(store));
   return done;
 }
+
+namespace {
+
+// Checkpoints cover this table, so the journal has to list its nodes.
+Status remove_ancestors(Store& store) {
+  Statement query = WARREN_TRY(store.database().prepare(
+      "SELECT delta_ino FROM wr_ancestor WHERE delta_ino IN (SELECT ino FROM wr_cipher_file)"));
+  {
+    Rows rows = query.rows();
+    while (WARREN_TRY(rows.next())) {
+      store.journal()->note_attributes(Inode{static_cast<std::uint64_t>(rows.integer(0))});
+    }
+  }
+  return store.database().execute("DELETE FROM wr_ancestor WHERE delta_ino IN (SELECT ino FROM wr_cipher_file)");
+}
+
+}  // namespace
 
 // These tables belong to OverlayRows and VectorRows, which keep nothing of an encrypted file by themselves.
 Status remove_traces(Store& store) {
   TableNames names = WARREN_TRY(TableNames::read(store.database()));
   Transaction scope = WARREN_TRY(store.begin_write());
-  if (names.has("wr_ancestor")) {
-    WARREN_TRY(store.database().execute("DELETE FROM wr_ancestor WHERE delta_ino IN (SELECT ino FROM wr_cipher_file)"));
-  }
+  if (names.has("wr_ancestor")) WARREN_TRY(remove_ancestors(store));
   if (names.has("wr_vector")) {
     WARREN_TRY(store.database().execute("DELETE FROM wr_vector WHERE ino IN (SELECT ino FROM wr_cipher_file)"));
   }

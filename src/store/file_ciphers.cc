@@ -28,12 +28,20 @@ bool fill_array(Array& out, Bytes bytes) {
   return true;
 }
 
+void put_number(std::byte* out, std::uint64_t value) {
+  for (int shift = 56; shift >= 0; shift -= 8) *out++ = static_cast<std::byte>(value >> shift);
+}
+
 // What a chunk is bound to.
-std::string context_of(const FileCiphers::File& file, Inode node, std::uint64_t index) {
-  std::string context(kChunkContext);
-  context += as_text(Bytes(file.id));
-  append_number(context, node.value);
-  append_number(context, index);
+using ChunkContext =
+    std::array<std::byte, kChunkContext.size() + sizeof(FileCiphers::Block) + 2 * sizeof(std::uint64_t)>;
+
+ChunkContext context_of(const FileCiphers::File& file, Inode node, std::uint64_t index) {
+  ChunkContext context;
+  std::memcpy(context.data(), kChunkContext.data(), kChunkContext.size());
+  std::memcpy(context.data() + kChunkContext.size(), file.id.data(), file.id.size());
+  put_number(context.data() + context.size() - 16, node.value);
+  put_number(context.data() + context.size() - 8, index);
   return context;
 }
 
@@ -90,8 +98,12 @@ Status FileCiphers::prepare() {
                  " DO UPDATE SET key_id = excluded.key_id, file_id = excluded.file_id, size = excluded.size,"
                  " mac = excluded.mac"));
   erase_file_ = WARREN_TRY(db.prepare("DELETE FROM wr_cipher_file WHERE ino = ?"));
-  insert_seal_ =
-      WARREN_TRY(db.prepare("INSERT INTO wr_cipher_chunk (ino, chunk_index, nonce, tag) VALUES (?, ?, ?, ?)"));
+  insert_seals_ = WARREN_TRY(
+      db.prepare("INSERT INTO wr_cipher_chunk (ino, chunk_index, nonce, tag) VALUES "
+                 "(?1, ?2 + 0, ?3, ?4), (?1, ?2 + 1, ?5, ?6), (?1, ?2 + 2, ?7, ?8), (?1, ?2 + 3, ?9, ?10), "
+                 "(?1, ?2 + 4, ?11, ?12), (?1, ?2 + 5, ?13, ?14), (?1, ?2 + 6, ?15, ?16), (?1, ?2 + 7, ?17, ?18), "
+                 "(?1, ?2 + 8, ?19, ?20), (?1, ?2 + 9, ?21, ?22), (?1, ?2 + 10, ?23, ?24), (?1, ?2 + 11, ?25, ?26), "
+                 "(?1, ?2 + 12, ?27, ?28), (?1, ?2 + 13, ?29, ?30), (?1, ?2 + 14, ?31, ?32), (?1, ?2 + 15, ?33, ?34)"));
   put_seal_ = WARREN_TRY(
       db.prepare("INSERT INTO wr_cipher_chunk (ino, chunk_index, nonce, tag) VALUES (?, ?, ?, ?) ON CONFLICT (ino, "
                  "chunk_index) DO UPDATE SET nonce = excluded.nonce, tag = excluded.tag"));
@@ -283,21 +295,34 @@ FileCiphers::Nonce FileCiphers::next_nonce() {
 
 FileCiphers::Seal FileCiphers::seal(const File& file, Inode node, std::uint64_t index, Bytes data, MutableBytes out) {
   Seal seal{.index = index, .nonce = next_nonce()};
-  std::string context = context_of(file, node, index);
+  ChunkContext context = context_of(file, node, index);
   Aes256Gcm& cipher = file.key->cipher(prefix_of(seal.nonce));
-  seal.tag = cipher.seal(count_of(seal.nonce), as_bytes(context), data, out);
+  seal.tag = cipher.seal(count_of(seal.nonce), context, data, out);
   return seal;
 }
 
-Status FileCiphers::keep(File& file, Inode node, const Seal& seal, Chunk chunk) {
-  std::optional<Seal> before;
-  if (chunk == Chunk::kAny) before = WARREN_TRY(find_seal(node, seal.index));
-  Statement& put = before ? put_seal_ : insert_seal_;
-  WARREN_TRY(put.bind(1, node.value).bind(2, seal.index).bind(3, Bytes(seal.nonce)).bind(4, Bytes(seal.tag)).run());
+Status FileCiphers::keep(File& file, Inode node, const Seal& seal) {
+  std::optional<Seal> before = WARREN_TRY(find_seal(node, seal.index));
+  put_seal_.bind(1, node.value).bind(2, seal.index).bind(3, Bytes(seal.nonce)).bind(4, Bytes(seal.tag));
+  WARREN_TRY(put_seal_.run());
   touch(node);
   if (before) add_to(file.sum, fingerprint(file, before->tag));
   else ++file.chunks;
   add_to(file.sum, fingerprint(file, seal.tag));
+  return Ok{};
+}
+
+Status FileCiphers::keep_new(File& file, Inode node, const Seals& seals) {
+  insert_seals_.bind(1, node.value).bind(2, seals.front().index);
+  int column = 3;
+  for (const Seal& seal : seals) {
+    insert_seals_.bind(column, Bytes(seal.nonce)).bind(column + 1, Bytes(seal.tag));
+    column += 2;
+  }
+  WARREN_TRY(insert_seals_.run());
+  touch(node);
+  for (const Seal& seal : seals) add_to(file.sum, fingerprint(file, seal.tag));
+  file.chunks += seals.size();
   return Ok{};
 }
 
@@ -310,9 +335,9 @@ Status FileCiphers::keep_first(File& file, Inode node, const Seal& seal) {
 }
 
 Status FileCiphers::open(const File& file, Inode node, const Seal& seal, Bytes data, MutableBytes out) {
-  std::string context = context_of(file, node, seal.index);
+  ChunkContext context = context_of(file, node, seal.index);
   Aes256Gcm& cipher = file.key->cipher(prefix_of(seal.nonce));
-  if (cipher.open(count_of(seal.nonce), as_bytes(context), data, seal.tag, out)) return Ok{};
+  if (cipher.open(count_of(seal.nonce), context, data, seal.tag, out)) return Ok{};
   return damaged(fmt::format("chunk {} is not what was stored", seal.index));
 }
 

@@ -70,8 +70,11 @@ class FileCiphers {
 
   // Encrypts a chunk into `out`, which has its size. Call keep() with the result once the chunk is stored.
   Seal seal(const File& file, Inode node, std::uint64_t index, Bytes data, MutableBytes out);
-  enum class Chunk { kNew, kAny };  // kNew: there is no seal for this index
-  Status keep(File& file, Inode node, const Seal& seal, Chunk chunk);
+  Status keep(File& file, Inode node, const Seal& seal);
+  // Of kSealsAtOnce chunks, one after another, that had no seals.
+  static constexpr std::size_t kSealsAtOnce = 16;
+  using Seals = std::array<Seal, kSealsAtOnce>;
+  Status keep_new(File& file, Inode node, const Seals& seals);
   // For a file that put() will replace the known one with: whatever seal there is belongs to the old one.
   Status keep_first(File& file, Inode node, const Seal& seal);
   // kCorrupt if it is not what was sealed.
@@ -116,9 +119,44 @@ class FileCiphers {
   Statement any_seal_;
   Statement put_file_;
   Statement erase_file_;
-  Statement insert_seal_;
+  Statement insert_seals_;
   Statement put_seal_;
   Statement erase_seals_;
+};
+
+// The seals of a range of chunks, which the chunks must have one by one.
+class SealedChunks {
+ public:
+  SealedChunks(FileCiphers& ciphers, const FileCiphers::File& file, Inode node, std::vector<FileCiphers::Seal> seals)
+      : ciphers_(ciphers), file_(file), node_(node), seals_(std::move(seals)) {}
+
+  // The content of the next chunk, in `buffer`.
+  Result<Bytes> open(std::uint64_t index, Bytes data, std::string& buffer) {
+    WARREN_TRY(skip(index));
+    buffer.resize(data.size());
+    WARREN_TRY(ciphers_.open(file_, node_, seals_[next_ - 1], data, as_mutable_bytes(buffer)));
+    return as_bytes(buffer);
+  }
+  // For a chunk that was replaced in memory.
+  Status skip(std::uint64_t index) {
+    if (next_ == seals_.size() || seals_[next_].index != index) return mismatch();
+    ++next_;
+    return Ok{};
+  }
+
+  Status check_end() const { return next_ == seals_.size() ? Status(Ok{}) : Status(mismatch()); }
+
+  static Error mismatch() {
+    return {Code::kCorrupt, "it is encrypted, and has other chunks than were stored: it was changed without its key",
+            "restore it from a checkpoint or a backup, or remove it"};
+  }
+
+ private:
+  FileCiphers& ciphers_;
+  const FileCiphers::File& file_;
+  Inode node_;
+  std::vector<FileCiphers::Seal> seals_;
+  std::size_t next_ = 0;
 };
 
 }  // namespace warren

@@ -244,7 +244,7 @@ INSTANTIATE_TEST_SUITE_P(
     Each, ForgeryTest,
     ::testing::Values(
         Forgery{"a changed byte",
-                "UPDATE fs_data SET data = x'00' || substr(data, 2) WHERE ino = {0} AND chunk_index = 1"},
+                "UPDATE fs_data SET data = CAST(x'00' || substr(data, 2) AS BLOB) WHERE ino = {0} AND chunk_index = 1"},
         Forgery{"a changed tag", "UPDATE wr_cipher_chunk SET tag = randomblob(16) WHERE ino = {0} AND chunk_index = 1"},
         Forgery{"a changed nonce",
                 "UPDATE wr_cipher_chunk SET nonce = randomblob(24) WHERE ino = {0} AND chunk_index = 1"},

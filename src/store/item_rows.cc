@@ -96,6 +96,14 @@ Result<std::optional<ItemRow>> ItemRows::find_by_path(std::string_view path) {
   return next_item(find_path_.bind(1, path).rows());
 }
 
+Result<std::optional<ItemRow>> ItemRows::find_by_source(std::string_view source) {
+  Transaction scope = WARREN_TRY(Transaction::begin(store_.database(), Access::kRead));
+  if (!WARREN_TRY(prepare())) return std::optional<ItemRow>();
+  Statement query = WARREN_TRY(store_.database().prepare("SELECT " WARREN_ITEM_COLUMNS
+                                                         " FROM wr_item WHERE source = ? ORDER BY ino DESC LIMIT 1"));
+  return next_item(query.bind(1, source).rows());
+}
+
 Status ItemRows::put(const ItemRow& row) {
   auto lock = store_.database().lock();
   if (!WARREN_TRY(prepare())) {

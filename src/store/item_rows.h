@@ -41,8 +41,9 @@ class ItemRows {
 
   Result<std::optional<ItemRow>> find(Inode node);
   Result<std::optional<ItemRow>> find_by_id(std::string_view id);
-  Result<std::optional<ItemRow>> find_by_path(std::string_view path);  // the newest of that path
-  Status put(const ItemRow& row);                                      // kExists if another inode has this id
+  Result<std::optional<ItemRow>> find_by_path(std::string_view path);      // the newest of that path
+  Result<std::optional<ItemRow>> find_by_source(std::string_view source);  // the newest; looks at every row
+  Status put(const ItemRow& row);                                          // kExists if another inode has this id
   Status remove(Inode node);
   Status rekey(Inode from, Inode to);  // the item at `from`, which no longer exists, is the one at `to` now
   Status set_path(Inode node, std::string_view path);

@@ -97,7 +97,7 @@ Result<Ref> asked_ref(Items& items, ToolContext& context, const Json& arguments,
   if (looks_like_web_address(path)) {
     WebItem item = WARREN_TRY(find_web_item(path));
     auto unit = WARREN_TRY(context.view.begin(UnitAccess::kRead));
-    return items.page_at(item.ref);
+    return items.find_page(item.ref, item.source);
   }
   if (looks_like_ref(path)) return parse_ref(path);
   std::string drive = given_text(arguments, names.drive, names.fallback);

@@ -49,7 +49,8 @@ Result<std::string> apply_edit(std::string_view text, const Json& edit, std::siz
   bool occurs_again = text.find(wanted, text.find(wanted) + 1) != text.npos;  // also where it overlaps itself
   if (occurs_again && !flag_argument(edit, "replace_all")) {
     return Error(Code::kConflict,
-                 fmt::format("edit {}: 'old_text' occurs {} times; nothing was changed", number, std::max(count, std::size_t{2})),
+                 fmt::format("edit {}: 'old_text' occurs {} times; nothing was changed", number,
+                             std::max(count, std::size_t{2})),
                  "Give more of the text around it, so that it occurs once, or \"replace_all\": true.");
   }
   // Before it is built: a short text that occurs often can become as long as one likes.

@@ -129,6 +129,18 @@ class EncryptPatternTest(unittest.TestCase):
         self.assertEqual(self.warren("fs", "a", "cat", "/secrets/plan.txt"), SECRET)
         self.assert_hidden(self.file_of("a"))
 
+    def test_semantic_memory_has_no_text_of_encrypted_items(self):
+        self.warren("init", "a")
+        self.warren("encrypt", "a", "/mem/semantic/hidden")
+        for folder, text in (("hidden", SECRET), ("open", OPEN)):
+            item = json.dumps({"text": text, "embedding": [1, 0, 0]})
+            self.warren("vfs", "a", "write", f"/mem/semantic/{folder}/x.json", item)
+        (self.work / "query").write_text("[1, 0, 0]")
+        self.assertIn(OPEN, self.warren("vfs", "a", "query", "--embedding", "query", "--json"))
+        self.assertIn("/mem/semantic/hidden/x.json: the file is encrypted", self.refused("vfs", "a", "query", "--check"))
+        self.assertIn(SECRET, self.warren("vfs", "a", "read", "/mem/semantic/hidden/x.json"))
+        self.assert_hidden_everywhere()
+
     def test_backup_fork_checkpoints_and_push_keep_files_hidden_and_readable(self):
         self.make()
         self.warren("checkpoint", "a", "take", "one")
@@ -215,13 +227,14 @@ class EncryptPatternTest(unittest.TestCase):
         for name in ("one", "two"):
             (self.work / name).write_bytes(os.urandom(40_000))
             self.warren("fs", "a", "put", name, f"/s/{name}")
+        self.warren("fs", "a", "write", "/s/good", SECRET)
         one, two = (self.ask("a", f"SELECT ino FROM fs_dentry WHERE name = '{name}'")[0][0] for name in ("one", "two"))
         self.sql("a", "CREATE TABLE old_data AS SELECT * FROM fs_data", "CREATE TABLE old_seal AS SELECT * FROM wr_cipher_chunk")
         self.warren("exec", "a", "sh", "-c", "printf changed | dd of=s/one bs=1 seek=9000 conv=notrunc status=none")
         good = self.file_of("a").read_bytes()
         here = f"WHERE ino = {one} AND chunk_index = 2"
         forgeries = {
-            "a flipped byte": [f"UPDATE fs_data SET data = x'00' || substr(data, 2) {here}"],
+            "a flipped byte": [f"UPDATE fs_data SET data = CAST(x'00' || substr(data, 2) AS BLOB) {here}"],
             "a chunk of another file": [
                 f"UPDATE fs_data SET data = (SELECT data FROM fs_data WHERE ino = {two} AND chunk_index = 2) {here}",
                 f"UPDATE wr_cipher_chunk SET (nonce, tag) = (SELECT nonce, tag FROM wr_cipher_chunk WHERE ino = {two}"
@@ -232,7 +245,7 @@ class EncryptPatternTest(unittest.TestCase):
                 f" AND chunk_index = 3) {here}"],
             "an older chunk": [f"UPDATE fs_data SET data = (SELECT data FROM old_data {here}) {here}",
                                f"UPDATE wr_cipher_chunk SET (nonce, tag) = (SELECT nonce, tag FROM old_seal {here}) {here}"],
-            "a plain chunk": [f"UPDATE fs_data SET data = CAST('plain' AS BLOB) {here}"],
+            "a plain chunk": [f"UPDATE fs_data SET data = CAST(printf('%04096d', 7) AS BLOB) {here}"],
             "a plain file of an AgentFS program": [
                 f"DELETE FROM fs_data WHERE ino = {one}", f"INSERT INTO fs_data VALUES ({one}, 0, CAST('plain' AS BLOB))",
                 f"UPDATE fs_inode SET size = 5 WHERE ino = {one}"],
@@ -247,7 +260,9 @@ class EncryptPatternTest(unittest.TestCase):
                 self.assertIn("changed without its key", says)
                 self.assertIn("/s/one", says)
                 self.assertRegex(self.refused("fsck", "a"), "WR-8[234]")
-                self.assertEqual(len(self.run_program("fs", "a", "ls", "/s").stdout.splitlines()), 2)
+                self.assertEqual(len(self.run_program("fs", "a", "ls", "/s").stdout.splitlines()), 3)
+                self.warren("restore", "copy", str(self.file_of("a")), "--force")  # one bad file does not cost the others
+                self.assertEqual(self.warren("fs", "copy", "cat", "/s/good"), SECRET)
                 self.warren("fs", "a", "rm", "/s/one")
                 self.assertIn("clean", self.warren("fsck", "a"))
 

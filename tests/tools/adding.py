@@ -92,6 +92,12 @@ def an_item_that_was_changed_here_is_not_replaced(world):
         assert world.run("context", "a", "read", f"d:/p/{name}.md") == b"mine\n"
     assert add(world, "p", "--drive", "d", "--on-conflict", "overwrite")["replaced"] == 2
     assert add(world, "p", "--drive", "d")["unchanged"] == 2
+    # Changed here to what the source becomes: nothing is left to protect.
+    world.tool("context_write", {"path": "d:/p/a.md", "content": "three\n", "on_conflict": "overwrite"})
+    write(world, "p/a.md", b"three\n")
+    assert add(world, "p", "--drive", "d")["unchanged"] == 2
+    write(world, "p/a.md", b"four\n")
+    assert add(world, "p", "--drive", "d")["replaced"] == 1
 
 
 def a_document_gives_its_text(world):
@@ -172,6 +178,8 @@ def a_page_and_pages_below_it(world):
             assert read["content"] == path + "\n", (path, read)
             assert world.tool("context_info", {"path": web.url + path})["source"] == web.url + path
         assert add(world, web.url + "/m", "--allow-private")["unchanged"] == 1
+        world.tool("context_move", {"path": web.url + "/d", "to_path": "notes:/moved"})
+        assert world.tool("context_read", {"path": web.url + "/d"})["ref"] == "notes:/moved"
         Pages.content["/m"] = (200, "text/plain", b"newer\n")
         report = json.loads(world.run("context", "a", "refresh", "--all", "--allow-private", "--json"))
         assert report["replaced"] == 1, report

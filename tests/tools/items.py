@@ -190,6 +190,19 @@ def a_file_of_another_program_is_an_item(world):
     assert world.tool("context_read", {"path": info["id"]})["content"] == "hi\n"
 
 
+def chunks_are_shown_for_every_form_of_a_reference(world):
+    world.env["WARREN_EMBED"] = "none"
+    answer = world.tool("context_write", {"path": "/a.md", "content": "# One\n\ntext\n"})
+    for form in (answer["ref"], answer["id"], "/context/agent/a.md"):
+        chunks = json.loads(world.run("context", "a", "chunks", form, "--json"))["chunks"]
+        assert [(one["first_line"], one["last_line"], one["embedded"]) for one in chunks] == [(1, 3, False)], (form, chunks)
+    assert world.run("context", "a", "chunks", "agent:/a.md").startswith(b"1-3  ")
+    world.run("context", "a", "chunks", "agent:/none.md", status=1)
+    hits = json.loads(world.run("context", "a", "search", "text", "--drive", "agent", "--json"))["hits"]
+    assert [hit["path"] for hit in hits] == ["/context/agent/a.md"], hits
+    assert json.loads(world.run("context", "a", "search", "text", "--drive", "disk", "--json"))["hits"] == []
+
+
 def search_finds_what_was_just_written(world):
     world.env["WARREN_EMBED"] = "none"
     world.tool("context_write", {"path": "disk:/zoo/a.md", "content": "# Animals\n\nthe zebra has stripes\n"})
@@ -227,5 +240,5 @@ if __name__ == "__main__":
                names_that_are_not_utf8_are_reached_by_id, conflicts_change_nothing, a_large_item_comes_in_pages,
                a_gibibyte_is_never_read_whole, bytes_are_kept, edits_keep_line_ends,
                directories_are_copied_and_moved_between_drives, an_agent_has_its_own_rights, two_processes_make_one_item,
-               a_file_of_another_program_is_an_item, search_finds_what_was_just_written,
+               a_file_of_another_program_is_an_item, chunks_are_shown_for_every_form_of_a_reference, search_finds_what_was_just_written,
                items_of_an_agent_with_a_base_are_found_beside_its_files])

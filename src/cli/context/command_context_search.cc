@@ -2,13 +2,16 @@
 
 #include <fmt/format.h>
 
+#include "base/path.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/context/context_commands.h"
 #include "cli/context/open_index.h"
 #include "cli/show/text.h"
 #include "cli/syntax/values.h"
+#include "drives/items.h"
 #include "drives/known_drives.h"
+#include "drives/uuid.h"
 
 namespace warren::cli {
 namespace {
@@ -176,17 +179,24 @@ Result<Exit> run_context_rebuild(Context& context, const Arguments& args) {
 }
 
 // A reference is a path below /context.
-Result<std::string> path_of_argument(const Arguments& args) {
-  std::string given = args.get("REF");
+Result<std::string> path_of_item(Context& context, Agent& agent, const std::string& given) {
   if (given.starts_with('/')) return given;
+  if (looks_like_uuid(given)) {
+    FileSystem* tree = WARREN_TRY(agent.namespace_tree());
+    Items items(agent, *tree, context.clock);
+    auto unit = WARREN_TRY(tree->begin(UnitAccess::kRead));
+    std::optional<Ref> found = WARREN_TRY(items.find_by_id(given));
+    if (!found) return Error(Code::kNotFound, fmt::format("no item has the id {}", quote(given)));
+    return namespace_path(*found);
+  }
   Ref ref = looks_like_web_address(given) ? WARREN_TRY(find_web_item(given))
   .ref : WARREN_TRY(parse_ref(given));
   return namespace_path(ref);
 }
 
 Result<Exit> run_context_chunks(Context& context, const Arguments& args) {
-  std::string path = WARREN_TRY(path_of_argument(args));
   OpenIndex open = WARREN_TRY(open_index(context, args));
+  std::string path = WARREN_TRY(path_of_item(context, *open.agent, args.get("REF")));
   std::vector<ChunkInfo> chunks = WARREN_TRY(open.index->list_chunks(path));
   Output& out = context.out;
   Json list = Json::array();
@@ -281,7 +291,7 @@ std::vector<Command> make_context_search() {
       {.name = "chunks",
        .summary = "Show the parts that the text of an item or file is divided into for searching",
        .details = "",
-       .positionals = {{.name = "REF", .help = "DRIVE:/PATH, a web address, or the absolute path of a file"}},
+       .positionals = {{.name = "REF", .help = "DRIVE:/PATH, an id, a web address, or the absolute path of a file"}},
        .options = {json_option()},
        .subcommands = {},
        .handler = run_context_chunks},
