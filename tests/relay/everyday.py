@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """What people do with a relay all day: read mail and the log, change its configuration, remove agents."""
+import datetime
 import json
 import os
 import re
 import time
+import unittest.mock
 
 from relaying import RelayCase, configure, main
 
@@ -53,6 +55,16 @@ class Reading(RelayCase):
         self.assertRegex(self.command("inbox", "bob").stdout, r"^\d+-[0-9a-f]+\.msg \d{4}-\d\d-\d\d \d\d:\d\d:\d\d from alice\n  x\n$")
         at = json.loads(self.command("inbox", "bob", "--json").stdout)["delivered_at_us"] / 1e6
         self.assertTrue(before - 1 <= at <= time.time() + 1, at)
+
+    def test_times_are_local_unless_utc_is_asked_for(self):
+        self.up()
+        self.agent("alice", "bob")
+        self.deliver()
+        with unittest.mock.patch.dict(os.environ, TZ="XXX-9"):  # nine hours before Greenwich
+            for words in (["inbox", "bob"], ["tail"]):
+                local, utc = (datetime.datetime.fromisoformat(re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", shown).group())
+                              for shown in (self.command(*words).stdout, self.command(*words, "--utc").stdout))
+                self.assertEqual(local - utc, datetime.timedelta(hours=9), words)
 
     def test_refused_and_acknowledged_mail_leaves_the_inbox(self):
         self.up()

@@ -44,7 +44,7 @@ void print_log_line(Context& context, std::string_view line) {
   }
   Json& event = *parsed;
   std::string when = event.value("ts", Json()).is_string() ? event["ts"].get<std::string>() : "";
-  Result<std::int64_t> seconds = parse_time(std::string_view(when).substr(0, kWholeSeconds));
+  Result<std::int64_t> seconds = parse_time(when.substr(0, kWholeSeconds) + "Z");
   std::string level = event.value("level", Json()).is_string() ? event["level"].get<std::string>() : "";
   std::string name = event["event"].get<std::string>();
   std::replace(name.begin(), name.end(), '_', ' ');
