@@ -271,7 +271,8 @@ Result<Remarks> remarks_of(const AgentOverlay& overlay, const TreeChange& change
   if (is_plain_dir || !is_new) return remarks;
   std::optional<std::string_view> why = runs_by_itself(change.path);
   if (!why && !change.after->is_file() && brings_files(change.path)) why = "programs run what is in it";
-  if (!why && is_in_bare_repository(overlay.merged, change.path)) why = "git takes the directory for a repository";
+  if (!why && !remarks.is_in_git && is_in_bare_repository(overlay.merged, change.path))
+    why = "git takes the directory for a repository";
   if (!why && is_named_by_git(overlay.base_path, change.path)) why = "the settings of git name it";
   bool is_package = change.path.ends_with("/package.json") && change.after->is_file();
   if (why && (!is_package || are_scripts_changed(overlay, change))) remarks.runs = *why;
