@@ -127,7 +127,7 @@ class Namespace(unittest.TestCase):
 
     def test_mount_points_stay(self):
         self.denied(os.rmdir, self.mount / "mem/working")
-        self.denied(os.rename, self.mount / "mem", self.mount / "gone")
+        self.denied(os.rename, self.mount / "mem", self.mount / "gone", code=errno.EXDEV)
         (self.mount / "mem/working/x").write_text("x")
         self.denied(os.rename, self.mount / "mem/working/x", self.mount / "x", code=errno.EXDEV)
         subprocess.run(["mv", self.mount / "mem/working/x", self.mount / "x"], check=True)  # copies
@@ -305,7 +305,7 @@ class Namespace(unittest.TestCase):
         self.denied(os.rmdir, self.mount / "mem/semantic")
         self.denied(os.rename, self.mount / "mem/semantic", self.mount / "gone")
         os.symlink("policy", self.mount / "link")
-        self.denied(os.rename, self.mount / "link", self.mount / "mem/semantic")
+        self.denied(os.rename, self.mount / "link", self.mount / "mem/semantic", code=errno.EISDIR)
         self.world.umount(self.mount)
         for name in ("ipc", "state"):
             self.world.warren("fs", "a", "rm", "-r", f"/{name}")
