@@ -179,11 +179,8 @@ Status check_as_listed(const AgentOverlay& overlay, const TreeChange& change) {
   Attributes now = WARREN_TRY(std::move(found));
   const Attributes& seen = *change.after;
   bool is_same = now.mode == seen.mode && now.owner == seen.owner;
-  // A directory changes with what is in it, which is listed by itself.
-  bool has_content = !seen.is_directory();
-  if (has_content) {
-    is_same = is_same && now.inode == seen.inode && now.size == seen.size && now.mtime == seen.mtime &&
-              now.ctime == seen.ctime;
+  if (!seen.is_directory()) {  // which changes with what is in it, and that is listed by itself
+    is_same = is_same && now.size == seen.size && now.mtime == seen.mtime && now.ctime == seen.ctime;
   }
   return is_same ? Status(Ok{}) : changed;
 }
