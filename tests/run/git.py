@@ -62,22 +62,27 @@ class LeftInTheSession(Git):
                 self.assertIn(f"{what} in the session, which only the session keeps", self.inside(script, session=session).stderr)
                 self.assertIn(f"0 + {what}", self.world.warren("sessions").stdout)
                 self.assertNotIn(session, self.world.warren("sessions", "prune", "--empty", "-n").stdout)
-                self.world.warren("discard", f"session:{session}", "--yes")
+                self.apply(session)
                 self.assertIn(session, self.world.sessions())
         self.inside("true", session="nothing", options=("--keep",))
         self.assertEqual(self.world.warren("sessions", "prune", "--empty", "-n").stdout, "would delete nothing\n")
 
 
+    def apply_and_merge(self, session):
+        self.apply(session)
+        self.git("merge", "-q", f"warren/{session}")
+        self.apply(session)
+
     def test_commits_that_were_brought_do_not_keep_it_and_others_do(self):
         self.inside(f"echo 2 > file; {COMMIT} two")
-        self.apply()
+        self.apply_and_merge("s")
         self.assertEqual(self.world.sessions(), [])
         self.inside(f"for i in $(seq 150); do echo $i > f$i; done; git add -A; {COMMIT} many", session="many")  # git packs these
-        self.apply("many")
+        self.apply_and_merge("many")
         self.assertEqual(self.world.sessions(), [])
         self.inside(f"echo 3 > file; {COMMIT} three; git checkout -q --detach; echo 4 > file; {COMMIT} lost; git checkout -q main",
                     session="lost")
-        self.apply("lost")
+        self.apply_and_merge("lost")
         self.assertEqual(self.world.sessions(), ["lost"])
 
 
