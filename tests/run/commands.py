@@ -642,23 +642,6 @@ class Commands:
             self.assertEqual(world.warren("sessions", "prune", "--empty", "-n").stdout, "nothing to delete\n", what)
             self.assertEqual(world.warren("sessions", "delete", "s", "--yes").returncode, 0)
 
-    def test_a_session_that_is_mounted_stays(self):
-        world = self.world
-        self.ok("--session", "s", "--", "sh", "-c", "echo x > made")
-        point = world.root / "point"
-        point.mkdir()
-        self.assertEqual(world.warren("mount", "session:s", point).returncode, 0)
-        try:
-            self.assertEqual(world.warren("discard", "s", "--yes").returncode, 0)
-            self.assertEqual(world.sessions(), ["s"])
-            self.assertEqual(world.warren("sessions", "prune", "--empty", "--yes").stdout, "nothing to delete\n")
-            done = world.warren("sessions", "delete", "s", "--yes")
-            self.assertIn("is open in another process", done.stderr)
-            (point / "later").write_text("kept")
-        finally:
-            self.assertEqual(world.warren("umount", point).returncode, 0)
-        self.assertEqual(world.warren("fs", "s", "cat", "/later").stdout, "kept")
-
     def checkpoints(self):
         return [one["name"] for one in json.loads(self.world.warren("checkpoint", "s", "list", "--json").stdout)]
 
@@ -1010,6 +993,23 @@ class Commands:
 
 
 class AsRoot(Commands, unittest.TestCase):
+    def test_a_session_that_is_mounted_stays(self):
+        world = self.world
+        self.ok("--session", "s", "--", "sh", "-c", "echo x > made")
+        point = world.root / "point"
+        point.mkdir()
+        self.assertEqual(world.warren("mount", "session:s", point).returncode, 0)
+        try:
+            self.assertEqual(world.warren("discard", "s", "--yes").returncode, 0)
+            self.assertEqual(world.sessions(), ["s"])
+            self.assertEqual(world.warren("sessions", "prune", "--empty", "--yes").stdout, "nothing to delete\n")
+            done = world.warren("sessions", "delete", "s", "--yes")
+            self.assertIn("is open in another process", done.stderr)
+            (point / "later").write_text("kept")
+        finally:
+            self.assertEqual(world.warren("umount", point).returncode, 0)
+        self.assertEqual(world.warren("fs", "s", "cat", "/later").stdout, "kept")
+
     def test_as_agentfs_it_prints_what_agentfs_prints(self):
         world = self.world
         done = world.warren("run", "--session", "a", "/bin/bash", "-c", "echo hello > f; cat f", name="agentfs")
