@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -41,8 +42,8 @@ constexpr std::array<OpWords, 36> kOpWords{
      {"kv_list", "listed keys", "list keys"},
      {"kv_set", "set the key", "set the key"},
      {"kv_delete", "removed the key", "remove the key"},
-     {"kv_expire", "let expire the key", "let expire the key"},
-     {"expire", "let expire", "let expire"},
+     {"kv_expire", "removed the expired key", "remove the expired key"},
+     {"expire", "removed at its expiry", "remove at its expiry"},
      {"quota", "set the quota", "set the quota"},
      {"sql", "ran the statement", "run the statement"},
      {"fsck", "repaired", "repair"},
@@ -122,6 +123,12 @@ Status add_trail(Agent& agent, const LogFilter& filter, std::vector<LogEvent>& e
   return Ok{};
 }
 
+// Of a table that other programs write to as well.
+std::int64_t microseconds_of(std::int64_t seconds) {
+  constexpr std::int64_t kFarthest = std::numeric_limits<std::int64_t>::max() / 1'000'000;
+  return std::clamp(seconds, -kFarthest, kFarthest) * 1'000'000;
+}
+
 Status add_calls(Agent& agent, const LogFilter& filter, std::vector<LogEvent>& events) {
   CallFilter wanted;
   wanted.limit = filter.limit.value_or(SIZE_MAX >> 1);
@@ -129,7 +136,7 @@ Status add_calls(Agent& agent, const LogFilter& filter, std::vector<LogEvent>& e
   for (const ToolCall& call : WARREN_TRY(agent.tools().list(wanted))) {
     std::string detail(name_of(call.status));
     if (call.duration_ms) detail += fmt::format(", {} ms", *call.duration_ms);
-    events.push_back({.at_us = call.started_at * 1'000'000,
+    events.push_back({.at_us = microseconds_of(call.started_at),
                       .source = LogSource::kToolCall,
                       .who = "agent",
                       .verb = "called",

@@ -63,6 +63,15 @@ TEST_F(AgentLogTest, APathHasWhatIsBelowItAndNothingBesideIt) {
   EXPECT_THAT(log({.path = "/none"}), IsEmpty());
 }
 
+TEST_F(AgentLogTest, ACallOfAnotherProgramMayHaveAnyTime) {
+  auto agent = open();
+  ASSERT_OK(
+      agent->store().database().execute("INSERT INTO tool_calls (name, status, started_at, completed_at, duration_ms) "
+                                        "VALUES ('late', 'success', 9000000000000000000, 9000000000000000000, 0), "
+                                        "('early', 'success', -9000000000000000000, -9000000000000000000, 0)"));
+  EXPECT_THAT(log(), ElementsAre("called late", "called early"));
+}
+
 TEST_F(AgentLogTest, OnlyTheNewestAreReadFromALongJournal) {
   auto agent = open();
   for (int i = 0; i < 3000; ++i) write(*agent, "/a", std::to_string(i));

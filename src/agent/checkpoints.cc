@@ -61,7 +61,7 @@ Status check_not_shadowing(Agent& agent, std::string_view name, std::string_view
     return Error(
         Code::kExists,
         fmt::format("checkpoint {} has the name {} already, and the agent did not take it", one.id, quote(name)),
-        "Choose another name.");
+        "choose another name");
   }
   return Ok{};
 }

@@ -63,23 +63,6 @@ Status note_new_trail(const std::string& path, Clock& clock) {
   return note_audit_head(store->audit(), path);
 }
 
-// Whether any process has the database open: each one holds a shared lock on this byte of its -shm file. A -wal file
-// alone may also be left by a process that was killed.
-Result<bool> is_open_somewhere(const std::string& path) {
-  constexpr off_t kSharedByte = 128;  // WAL_DMS of SQLite
-  std::string index = path + "-shm";
-  Fd fd(::open(index.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-  if (!fd.is_open() && errno == ENOENT) return false;
-  if (!fd.is_open()) return system_error(errno, fmt::format("open {}", quote(index)));
-  struct flock range {};
-  range.l_type = F_WRLCK;
-  range.l_whence = SEEK_SET;
-  range.l_start = kSharedByte;
-  range.l_len = 1;
-  if (::fcntl(fd.get(), F_OFD_GETLK, &range) != 0) return system_error(errno, fmt::format("lock {}", quote(index)));
-  return range.l_type != F_UNLCK;
-}
-
 // Removes the files that belong to an agent file that is about to go: SQLite's, our index and working memory.
 Status remove_companions(const std::string& path) {
   WARREN_TRY(remove_working_memory(path));
@@ -188,6 +171,23 @@ Status check_replaceable(const std::string& path, Clock& clock) {
 }
 
 }  // namespace
+
+// Each process that has the database open holds a shared lock on this byte of its -shm file. A -wal file
+// alone may also be left by a process that was killed.
+Result<bool> is_open_somewhere(const std::string& path) {
+  constexpr off_t kSharedByte = 128;  // WAL_DMS of SQLite
+  std::string index = path + "-shm";
+  Fd fd(::open(index.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd.is_open() && errno == ENOENT) return false;
+  if (!fd.is_open()) return system_error(errno, fmt::format("open {}", quote(index)));
+  struct flock range {};
+  range.l_type = F_WRLCK;
+  range.l_whence = SEEK_SET;
+  range.l_start = kSharedByte;
+  range.l_len = 1;
+  if (::fcntl(fd.get(), F_OFD_GETLK, &range) != 0) return system_error(errno, fmt::format("lock {}", quote(index)));
+  return range.l_type != F_UNLCK;
+}
 
 Status remove_working_memory(const std::string& agent_path) {
   if (!WARREN_TRY(find_host_file(agent_path))) return Ok{};
@@ -365,8 +365,8 @@ Result<std::string> restore_agent(const std::string& id_or_path, const std::stri
 Status delete_agent(const std::string& path, Clock& clock) {
   if (path == kMemoryAgent) return Error(Code::kInvalid, "an agent in memory cannot be deleted");
   WARREN_TRY(check_replaceable(path, clock));
+  WARREN_TRY(remove_companions(path));  // first: working memory may be in use, and then all stays
   remove_base_note(path).ignore("a note without its file has no effect");
-  WARREN_TRY(remove_companions(path));
   WARREN_TRY(remove_host_file(path));
   remove_old_drafts(path, clock, DraftAge::kAny);
   forget_audit_notes(path).ignore("verify then says that another file was here");

@@ -55,6 +55,9 @@ Result<CreatedAgent> fork_agent(const ForkOptions& options, Clock& clock);
 using FinishCopy = std::function<Status(const std::string& draft)>;
 Status copy_agent(Agent& source, const std::string& path, const FinishCopy& finish, Clock& clock);
 
+// Whether any process, this one included, has the agent's file open. One that opens it during the call is not noticed.
+Result<bool> is_open_somewhere(const std::string& path);
+
 // Restores the agent `id_or_path` from the backup `file`. The backup is checked first: kCorrupt if it is damaged. An
 // existing agent is replaced only with kYes, and not while another process has it open (kBusy; a process that opens it
 // during the call is not noticed). Returns the agent's path.

@@ -90,12 +90,12 @@ class JournalNarrator {
   JournalNarrator(Agent& agent, const LogFilter& filter, const std::map<std::uint64_t, std::string>& paths)
       : agent_(agent), filter_(filter), paths_(paths) {}
 
-  // Rows are told from the newest back: of several changes of a name, the newest left what is there now.
-  Status tell(const JournalRow& row) {
+  // Rows come from the newest back: of several changes of a name, the newest left what is there now.
+  Status add(const JournalRow& row) {
     std::vector<LogEvent> found;
     std::set<std::string> entered;  // names that this row is about; their content goes without saying
     for (const Change& change : row.changes) {
-      if (change.kind == ChangeKind::kEntry) WARREN_TRY(tell_entry(change, entered, found));
+      if (change.kind == ChangeKind::kEntry) WARREN_TRY(add_entry(change, entered, found));
     }
     std::uint64_t nameless = 0;
     std::map<std::string, bool> nodes;  // path: content was written
@@ -111,7 +111,7 @@ class JournalNarrator {
       bool is_parent = std::ranges::any_of(entered, [&](const std::string& name) { return parent_of(name) == path; });
       if (!is_parent) add(found, is_written ? "wrote" : "changed mode, owner or times of", path);
     }
-    for (const Change& change : row.changes) WARREN_TRY(tell_other(change, found));
+    for (const Change& change : row.changes) WARREN_TRY(add_other(change, found));
     if (nameless > 0 && found.empty() && !filter_.path) {
       add(found,
           fmt::format("changed {}", nameless == 1 ? "something that has no name now" : "files that have no names now"),
@@ -119,12 +119,12 @@ class JournalNarrator {
     }
     for (auto event = found.rbegin(); event != found.rend(); ++event) {
       event->at_us = row.at_us;
-      told_.push_back(std::move(*event));
+      events_.push_back(std::move(*event));
     }
     return Ok{};
   }
 
-  std::vector<LogEvent>& told() { return told_; }
+  std::vector<LogEvent>& events() { return events_; }
 
  private:
   static std::string parent_of(std::string_view path) { return std::string(split_parent(path).parent); }
@@ -142,7 +142,7 @@ class JournalNarrator {
                      .detail = ""});
   }
 
-  Status tell_entry(const Change& change, std::set<std::string>& entered, std::vector<LogEvent>& found) {
+  Status add_entry(const Change& change, std::set<std::string>& entered, std::vector<LogEvent>& found) {
     auto dir = paths_.find(change.id);
     if (dir == paths_.end()) return Ok{};  // the directory is gone; that it was removed is another change
     std::string path = join_path(dir->second, change.name);
@@ -159,7 +159,7 @@ class JournalNarrator {
     return Ok{};
   }
 
-  Status tell_other(const Change& change, std::vector<LogEvent>& found) {
+  Status add_other(const Change& change, std::vector<LogEvent>& found) {
     if (filter_.path) return Ok{};
     if (change.kind == ChangeKind::kEverything) add(found, "changed more than is listed", "");
     if (change.kind != ChangeKind::kKey) return Ok{};
@@ -179,7 +179,7 @@ class JournalNarrator {
   const std::map<std::uint64_t, std::string>& paths_;
   std::set<std::string> seen_names_;
   std::set<std::string> seen_keys_;
-  std::vector<LogEvent> told_;
+  std::vector<LogEvent> events_;
 };
 
 // Newest first; at most so many as can be among the newest events.
@@ -211,9 +211,9 @@ Status add_journal(Agent& agent, const LogFilter& filter, std::vector<LogEvent>&
   }
   std::map<std::uint64_t, std::string> paths = WARREN_TRY(find_paths(agent.store().fs(), std::move(nodes)));
   JournalNarrator narrator(agent, filter, paths);
-  for (const JournalRow& row : rows) WARREN_TRY(narrator.tell(row));
-  std::ranges::reverse(narrator.told());
-  std::ranges::move(narrator.told(), std::back_inserter(events));
+  for (const JournalRow& row : rows) WARREN_TRY(narrator.add(row));
+  std::ranges::reverse(narrator.events());
+  std::ranges::move(narrator.events(), std::back_inserter(events));
   return Ok{};
 }
 

@@ -299,8 +299,8 @@ Status SessionDir::remove() const {
   std::string folder = fmt::format("{}/{}", path_, kProcesses);
   WARREN_TRY(list_processes(path_));  // removes entries of dead processes
   ::rmdir(folder.c_str());
+  WARREN_TRY(remove_working_memory(file()));  // first: it may be in use, and then all stays
   WARREN_TRY(remove_base_note(file()));
-  WARREN_TRY(remove_working_memory(file()));
   std::string stem = path_ + "/delta";
   for (const char* suffix : {".db", ".db-wal", ".db-shm", ".index.db"}) {
     WARREN_TRY(remove_host_file(stem + suffix));
@@ -328,6 +328,10 @@ Status rename_session(const std::string& from, const std::string& to) {
 Status delete_session(const std::string& id) {
   SessionDir session = WARREN_TRY(SessionDir::open_existing(id));
   Fd held = WARREN_TRY(session.lock());
+  if (WARREN_TRY(is_open_somewhere(session.file()))) {
+    return Error(Code::kBusy, fmt::format("session {} is open in another process, such as a mount", quote(id)),
+                 "stop that process, then try again");
+  }
   return session.remove();
 }
 

@@ -8,7 +8,11 @@
 
 #include <gtest/gtest.h>
 
+#include "agent/base_note.h"
 #include "agent/locate.h"
+#include "agent/namespace_parts.h"
+#include "store/store.h"
+#include "testing/fake_clock.h"
 #include "testing/matchers.h"
 #include "testing/temp_dir.h"
 
@@ -125,6 +129,30 @@ TEST_F(SessionsTest, WaitingForARenamedOneFails) {
   SessionDir session = make("a");
   ASSERT_TRUE(rename_session("a", "b").ok());
   EXPECT_EQ(error_of(session.lock()), Code::kStale);
+}
+
+TEST_F(SessionsTest, OneThatIsOpenSomewhereIsNotDeleted) {
+  testing::FakeClock clock;
+  SessionDir session = SessionDir::open("a").value();
+  auto mounted = Store::open(session.file(), {.mode = OpenMode::kCreate}, clock).take_value();
+  EXPECT_EQ(error_of(delete_session("a")), Code::kBusy);
+  EXPECT_TRUE(std::filesystem::exists(session.file()));
+  mounted.reset();
+  ASSERT_OK(delete_session("a"));
+  EXPECT_FALSE(std::filesystem::exists(session.path()));
+}
+
+TEST_F(SessionsTest, WhatTheUserAgreedToStaysIfDeletingFails) {
+  testing::FakeClock clock;
+  SessionDir session = make("a");
+  ASSERT_OK(put_base_note(session.file(), dir_.path(), NoteFor::kOldAgent));
+  std::string file = *working_file(session.file());
+  std::filesystem::create_directories(std::filesystem::path(file).parent_path());
+  auto working = Store::open(file, {.mode = OpenMode::kCreate}, clock).take_value();
+  EXPECT_EQ(error_of(delete_session("a")), Code::kBusy);
+  EXPECT_TRUE(find_base_note(session.file())->has_value());
+  working.reset();
+  ASSERT_OK(delete_session("a"));
 }
 
 TEST_F(SessionsTest, DeletingLeavesForeignFiles) {

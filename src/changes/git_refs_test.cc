@@ -13,7 +13,7 @@ namespace {
 const std::string kOne(40, '1');
 const std::string kTwo(40, '2');
 
-class GitRefsTest : public testing::Test {
+class GitRefsTest : public ::testing::Test {
  protected:
   void write(const std::string& path, const std::string& text) {
     ASSERT_TRUE(write_file(fs_, path, as_bytes(text)).ok()) << path;

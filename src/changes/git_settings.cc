@@ -35,9 +35,9 @@ std::vector<std::string_view> words_of(std::string_view value) {
 }
 
 // As git would find it: from the top of the work tree, or from .git for a file that is included.
-std::string path_in_tree(std::string_view word, std::string_view key, const std::string& base) {
+std::string path_in_tree(std::string_view word, std::string_view key, const std::string& base, const std::string& top) {
   bool is_include = key.starts_with("include.") || key.starts_with("includeif.");
-  std::string from = is_include ? base + "/.git" : base;
+  std::string from = is_include ? top + "/.git" : top;
   std::string whole = word.starts_with('/') ? std::string(word) : fmt::format("{}/{}", from, word);
   std::string plain = std::filesystem::path(whole).lexically_normal().string();
   while (plain.size() > 1 && plain.ends_with('/')) plain.pop_back();
@@ -46,6 +46,7 @@ std::string path_in_tree(std::string_view word, std::string_view key, const std:
 }
 
 struct Known {
+  std::string settings;                                               // their file
   std::tuple<std::int64_t, std::int64_t, std::int64_t, ino_t> state;  // of the settings' file
   std::set<std::string> paths;
 };
@@ -56,22 +57,31 @@ std::tuple<std::int64_t, std::int64_t, std::int64_t, ino_t> state_of(const std::
   return {info.st_mtim.tv_sec, info.st_mtim.tv_nsec, info.st_size, info.st_ino};
 }
 
-std::set<std::string> ask_git(const std::string& base) {
+// The base may be a linked worktree, or below the top of one: git knows where its settings are.
+Known ask_git(const std::string& base) {
+  Known known{.settings = base + "/.git/config", .state = {}, .paths = {}};
   Git git(base);
+  Result<std::string> common = git.ask({"rev-parse", "--git-common-dir"});
+  Result<std::string> top = git.ask({"rev-parse", "--show-toplevel"});
+  if (common.ok() && top.ok()) {
+    known.settings = fmt::format("{}/config", common->starts_with('/') ? *common : fmt::format("{}/{}", base, *common));
+  }
+  known.state = state_of(known.settings);
+  if (!common.ok() || !top.ok()) return known;
   Result<Captured> listed = git.run({"config", "--list", "-z", "--includes"});
-  if (!listed.ok() || listed->status != 0) return {};
-  return parse_named_paths(listed->output, base);
+  if (listed.ok() && listed->status == 0) known.paths = parse_named_paths(listed->output, base, *top);
+  return known;
 }
 
 }  // namespace
 
-std::set<std::string> parse_named_paths(std::string_view listed, const std::string& base) {
+std::set<std::string> parse_named_paths(std::string_view listed, const std::string& base, const std::string& top) {
   std::set<std::string> paths;
   for (const std::string& setting : split_at_nul(listed)) {
     std::string_view key = std::string_view(setting).substr(0, setting.find('\n'));
     if (key.size() >= setting.size() || is_about_other_things(key)) continue;
     for (std::string_view word : words_of(std::string_view(setting).substr(key.size() + 1))) {
-      std::string path = path_in_tree(word, key, base);
+      std::string path = path_in_tree(word, key, base, top);
       if (!path.empty() && !is_at_or_below(path, "/.git")) paths.insert(std::move(path));
     }
   }
@@ -82,11 +92,9 @@ bool is_named_by_git(const std::string& base, std::string_view path) {
   static std::mutex mutex;
   static std::map<std::string, Known> known;
   std::lock_guard lock(mutex);
-  auto state = state_of(base + "/.git/config");
-  if (state == decltype(state)()) return false;
   auto found = known.find(base);
-  if (found == known.end() || found->second.state != state) {
-    found = known.insert_or_assign(base, Known{state, ask_git(base)}).first;
+  if (found == known.end() || found->second.state != state_of(found->second.settings)) {
+    found = known.insert_or_assign(base, ask_git(base)).first;
   }
   const std::set<std::string>& named = found->second.paths;
   return std::any_of(named.begin(), named.end(), [&](const std::string& one) { return is_at_or_below(path, one); });

@@ -72,11 +72,11 @@ TEST(Intent, ASlotOnAFilesystemThatIsNotListedIsCorrupt) {
   EXPECT_FALSE(decode_intent(encode(intent)).ok());
 }
 
-class IntentCut : public testing::TestWithParam<bool> {
+class IntentCut : public ::testing::TestWithParam<bool> {
  protected:
   Intent intent() const { return GetParam() ? over_two_filesystems() : example(); }
 };
-INSTANTIATE_TEST_SUITE_P(Each, IntentCut, testing::Bool());
+INSTANTIATE_TEST_SUITE_P(Each, IntentCut, ::testing::Bool());
 
 TEST_P(IntentCut, AnywhereIsCorrupt) {
   std::string bytes = encode(intent());

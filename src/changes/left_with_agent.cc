@@ -6,16 +6,35 @@
 
 #include "agent/checkpoints.h"
 #include "base/path.h"
-#include "fs/path_ops.h"
+#include "changes/git.h"
+#include "changes/quarantine.h"
 #include "fs/tree_ops.h"
 #include "store/namespace_tree.h"
 
 namespace warren {
 namespace {
 
+bool is_hook(std::string_view path) {
+  bool is_of_submodule = path.starts_with("/.git/modules/") && path.find("/refs/") == path.npos;
+  return path.find(is_of_submodule ? "/hooks/" : "/.git/hooks/") != path.npos;
+}
+
+// Not those of a repository that the base does not have there, such as the one of a linked worktree.
+bool is_settings(const TreeChange& change) {
+  std::string_view path = change.path;
+  bool is_in_place = path.ends_with("/.git/config") || path.ends_with("/.git/config.worktree") ||
+                     (path.starts_with("/.git/modules/") && path.ends_with("/config"));
+  return is_in_place && change.before.has_value();
+}
+
 // "" for what git can make again, and for commits, which find_commits lists.
-std::string left_in_git(std::string_view path) {
+std::string left_in_git(const TreeChange& change) {
   constexpr std::string_view kTop = "/.git/";
+  std::string_view path = change.path;
+  if (change.node().is_directory()) return "";
+  if (is_hook(path)) return "hooks";
+  if (is_settings(change)) return "git settings";
+  if (!change.after) return "";
   if (path == "/.git/refs/stash") return "the stash";
   if (path.starts_with("/.git/refs/tags/")) return "tags";
   if (path == "/.git/packed-refs") return "packed references";
@@ -27,32 +46,68 @@ std::string left_in_git(std::string_view path) {
   return "";
 }
 
-Result<bool> has_memory(Agent& agent) {
+// "memory" and "files in the namespace", as far as there are such files.
+Status add_namespace(Agent& agent, std::vector<std::string>& left) {
   auto tree = NamespaceTree::open_in(agent.store());
-  if (!tree.ok() && tree.error().code() == Code::kNotFound) return false;
+  if (!tree.ok() && tree.error().code() == Code::kNotFound) return Ok{};
   auto fs = WARREN_TRY(std::move(tree));
-  if (!resolve(*fs, "/mem", Follow::kNo).ok()) return false;
-  bool has_file = false;
-  WARREN_TRY(walk(*fs, "/mem", [&](const WalkEntry& entry) -> Result<WalkNext> {
-    has_file = has_file || !entry.attributes.is_directory();
-    return has_file ? WalkNext::kStop : WalkNext::kContinue;
+  bool has_memory = false;
+  bool has_others = false;
+  WARREN_TRY(walk(*fs, "/", [&](const WalkEntry& entry) -> Result<WalkNext> {
+    if (entry.attributes.is_directory()) return WalkNext::kContinue;
+    (entry.path.starts_with("/mem/") ? has_memory : has_others) = true;
+    return has_memory && has_others ? WalkNext::kStop : WalkNext::kContinue;
   }));
-  return has_file;
+  if (has_memory) left.emplace_back("memory");
+  if (has_others) left.emplace_back("files in the namespace");
+  return Ok{};
+}
+
+// The user has asked for it. What a run records by itself goes with the session.
+Result<bool> has_wanted_trail(Agent& agent) {
+  AuditLog& trail = agent.store().audit();
+  AuditLevel level = WARREN_TRY(trail.level());
+  if (level != AuditLevel::kOn && level != AuditLevel::kReads) return false;
+  return WARREN_TRY(trail.head())
+  .seq > 0;
 }
 
 }  // namespace
 
 Result<std::vector<std::string>> list_left_with_agent(Agent& agent, const std::vector<TreeChange>& in_git) {
   std::vector<std::string> left;
+  // A run makes a repository for a linked worktree, where .git is a file, with all references packed.
+  bool is_made_by_us = std::any_of(in_git.begin(), in_git.end(), [](const TreeChange& change) {
+    return change.path == "/.git" && change.after && change.after->is_directory();
+  });
   for (const TreeChange& change : in_git) {
-    if (!change.after || change.after->is_directory()) continue;
-    std::string what = left_in_git(change.path);
+    if (is_made_by_us && change.path == "/.git/packed-refs") continue;
+    std::string what = left_in_git(change);
     if (!what.empty() && std::find(left.begin(), left.end(), what) == left.end()) left.push_back(std::move(what));
   }
-  if (WARREN_TRY(has_memory(agent))) left.emplace_back("memory");
+  WARREN_TRY(add_namespace(agent, left));
   if (!WARREN_TRY(agent.kv().list({.limit = 1})).empty()) left.emplace_back("keys");
   if (!WARREN_TRY(list_checkpoints(agent)).empty()) left.emplace_back("checkpoints");
+  if (!WARREN_TRY(agent.tools().list({.limit = 1})).empty()) left.emplace_back("tool calls");
+  if (WARREN_TRY(has_wanted_trail(agent))) left.emplace_back("the audit trail");
   return left;
+}
+
+bool has_git_objects_alone(const AgentOverlay& overlay, const std::vector<TreeChange>& in_git) {
+  constexpr std::string_view kObjectsDir = "/.git/objects/";
+  std::string ids;
+  for (const TreeChange& change : in_git) {
+    if (!change.after || !change.after->is_file() || !change.path.starts_with(kObjectsDir)) continue;
+    std::string name = change.path.substr(kObjectsDir.size());
+    ObjectFile what = object_file_of(name);
+    if (what == ObjectFile::kPack) return true;
+    if (what == ObjectFile::kLoose) ids += name.erase(name.find('/'), 1) + "\n";
+  }
+  if (ids.empty()) return false;
+  Git git(overlay.base_path);
+  git.set_limit(limits::kGitTime);
+  Result<std::string> known = git.ask_with({"cat-file", "--batch-check=%(objecttype)"}, ids);
+  return !known.ok() || known->find(" missing") != known->npos;
 }
 
 }  // namespace warren

@@ -6,6 +6,7 @@
 
 #include "base/path.h"
 #include "changes/parts.h"
+#include "fs/path_ops.h"
 
 namespace warren {
 
@@ -167,6 +168,21 @@ Review::Counts Review::count() const {
     if (state != Taken::kNo && conflict_of(i) != nullptr && !decisions_[i].is_merged) ++counts.conflicts;
   }
   return counts;
+}
+
+Status check_as_listed(const AgentOverlay& overlay, const TreeChange& change) {
+  if (!change.after) return Ok{};
+  Error changed(Code::kConflict, fmt::format("{} was changed since you looked at it", quote(change.path)),
+                "nothing was written; review it again");
+  Result<Attributes> found = lstat(overlay.merged, change.path);
+  if (!found.ok() && found.error().code() == Code::kNotFound) return changed;
+  Attributes now = WARREN_TRY(std::move(found));
+  const Attributes& seen = *change.after;
+  bool is_same = now.mode == seen.mode && now.owner == seen.owner;
+  if (!seen.is_directory()) {  // which changes with what is in it, and that is listed by itself
+    is_same = is_same && now.size == seen.size && now.mtime == seen.mtime && now.ctime == seen.ctime;
+  }
+  return is_same ? Status(Ok{}) : changed;
 }
 
 Status Review::choose(const AgentOverlay& overlay, Selection& chosen, ApplyOptions& options) const {

@@ -90,6 +90,9 @@ class Review {
   std::vector<Row> rows_;
 };
 
+// kConflict if the agent has changed the node again since the change was listed: nobody has looked at that.
+Status check_as_listed(const AgentOverlay& overlay, const TreeChange& change);
+
 namespace limits {
 inline constexpr std::size_t kReviewOpenRows = 50;
 }  // namespace limits

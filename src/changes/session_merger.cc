@@ -110,6 +110,13 @@ SessionMerger::Keep SessionMerger::settle(std::string path, std::string why) {
   return keep;
 }
 
+// With --conflict=first nothing of the second agent was to be taken.
+void SessionMerger::leave_out(std::string_view outcome) {
+  if (options_.on_conflict == OnMergeConflict::kFirst) return;
+  last().is_settled = false;
+  if (options_.on_conflict != OnMergeConflict::kReport) last().outcome = outcome;
+}
+
 // Directories.
 
 Result<bool> SessionMerger::make_parents(const std::string& path) {
@@ -221,6 +228,7 @@ Status SessionMerger::take_file(const ChangedFile& file) {
   if (file.change != nullptr && file.change->touches_hidden) {
     settle(file.path(),
            fmt::format("it would replace or move something that was hidden from {}", quote(options_.second)));
+    leave_out("it was left out");
     last().is_settled = false;
     return Ok{};
   }
@@ -239,6 +247,7 @@ Status SessionMerger::take_deleted(const Job& job) {
         job.at, is_touched_here
                     ? fmt::format("{} changed it, {} deleted it", quote(options_.first), quote(options_.second))
                     : fmt::format("it was changed in the base, {} deleted an older version", quote(options_.second)));
+    if (ours->is_directory()) leave_out("the directory stays");
     if (keep != Keep::kSecond || ours->is_directory()) return Ok{};
   } else {
     ++report_.taken;
@@ -279,7 +288,12 @@ Status SessionMerger::take_changed(const Job& given) {
         settle(job.goal, fmt::format("{} deleted it, {} changed it", quote(options_.first), quote(options_.second)));
     bool is_free = !WARREN_TRY(find(job.goal))
     .has_value();
-    if (keep == Keep::kFirst || !is_free || !WARREN_TRY(make_parents(job.goal))) return Ok{};
+    if (keep == Keep::kFirst) return Ok{};
+    if (!is_free && keep == Keep::kBoth) return put_beside(job, job.goal, last());
+    if (!is_free || !WARREN_TRY(make_parents(job.goal))) {
+      leave_out("it was left out");
+      return Ok{};
+    }
     if (keep == Keep::kBoth) last().outcome = fmt::format("the version of {} is there", quote(options_.second));
     WARREN_TRY(copy_node(second_.merged, job.file.after->path, job.file.after->node, first_.merged, job.goal));
     forget();
@@ -297,18 +311,24 @@ Result<bool> SessionMerger::move_to_goal(Job& job) {
   bool is_moved_by_both = moves_.contains(base_path);
   std::optional<Attributes> there = WARREN_TRY(find(job.goal));
   std::string goal = std::exchange(job.goal, job.at);
-  if (is_moved_by_both || there) {
+  bool is_conflict = is_moved_by_both || there;
+  if (is_conflict) {
     Keep keep =
         settle(job.at, is_moved_by_both ? fmt::format("both renamed it, {} to {}", quote(options_.second), quote(goal))
                                         : fmt::format("{} renamed it to {}, where {} has something else",
                                                       quote(options_.second), quote(goal), quote(options_.first)));
-    if (keep != Keep::kSecond || (there && there->is_directory())) return false;
+    bool is_in_the_way = there && there->is_directory();
+    if (is_in_the_way) leave_out("its name stays");
+    if (keep != Keep::kSecond || is_in_the_way) return false;
     if (there) WARREN_TRY(unlink(first_.merged, goal));
     forget();
   }
   if (!WARREN_TRY(make_parents(goal))) {
-    settle(job.at, fmt::format("{} renamed it to {}, and a directory above that is something else in {}",
-                               quote(options_.second), quote(goal), quote(options_.first)));
+    if (!is_conflict) {
+      settle(job.at, fmt::format("{} renamed it to {}, and a directory above that is something else in {}",
+                                 quote(options_.second), quote(goal), quote(options_.first)));
+    }
+    leave_out("its name stays");
     return false;
   }
   WARREN_TRY(rename(first_.merged, job.at, goal));
@@ -352,7 +372,7 @@ Status SessionMerger::take_special(const TreeChange& change) {
   std::string goal = goal_of(change.path);
   if (WARREN_TRY(find(goal)) || !WARREN_TRY(make_parents(goal))) {
     settle(goal, fmt::format("{} has something else there", quote(options_.first)));
-    last().is_settled = options_.on_conflict == OnMergeConflict::kFirst;
+    leave_out("it was left out");
     return Ok{};
   }
   ++report_.taken;

@@ -65,7 +65,13 @@ class SessionMerger {
   Result<bool> move_to_goal(Job& job);
   Status take_content(const Job& job);
   Status take_metadata(const TreeChange& change, const std::string& path);
-  Status take_xattrs(const TreeChange& change, const std::string& path, bool& is_conflict);
+  using Xattrs = std::map<std::string, std::optional<std::string>>;  // nullopt: to be removed
+  struct XattrPlan {
+    Xattrs wanted;     // in the first agent
+    Xattrs contested;  // both have changed these: the second agent's values
+  };
+  Result<XattrPlan> plan_xattrs(const TreeChange& change, const std::string& path);
+  Status write_xattrs(const std::string& path, const Xattrs& wanted);
 
   Status merge_contents(const Job& job, const std::optional<std::string>& ancestor, std::string_view why);
   Result<std::optional<std::string>> find_ancestor(const Job& job);
@@ -74,6 +80,8 @@ class SessionMerger {
 
   // Records a conflict and returns what to do about it.
   Keep settle(std::string path, std::string why);
+  // The conflict last recorded: the second agent's version has no place, so it was neither taken nor kept.
+  void leave_out(std::string_view outcome);
   SessionConflict& last() { return report_.conflicts.back(); }
   // Where neither the content of both can be kept nor merged: one of both, or with kMark both side by side.
   Status choose(const Job& job, std::string_view why);

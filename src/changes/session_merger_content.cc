@@ -84,8 +84,7 @@ Status SessionMerger::choose(const Job& job, std::string_view why) {
   Keep keep = settle(job.goal, std::string(why));
   if (keep == Keep::kFirst) return Ok{};
   if (!WARREN_TRY(make_parents(job.goal))) {  // neither has a place for it
-    last().outcome = "it was left out";
-    last().is_settled = false;
+    leave_out("it was left out");
     return Ok{};
   }
   return keep == Keep::kSecond ? replace(job, job.goal) : put_beside(job, job.goal, last());
@@ -113,12 +112,14 @@ Status SessionMerger::take_metadata(const TreeChange& change, const std::string&
   const Attributes& ancestor = change.seen ? *change.seen : *change.before;
   ThreeWay<std::uint32_t> mode = three_way(ancestor.mode & 07777, ours->mode & 07777, change.after->mode & 07777);
   ThreeWay<Owner> owner = three_way(ancestor.owner, ours->owner, change.after->owner);
-  bool is_conflict = mode.is_conflict || owner.is_conflict;
-  WARREN_TRY(take_xattrs(change, path, is_conflict));
+  XattrPlan xattrs = WARREN_TRY(plan_xattrs(change, path));
+  bool is_conflict = mode.is_conflict || owner.is_conflict || !xattrs.contested.empty();
   if (is_conflict && settle(path, "both changed its mode, owner or attributes") == Keep::kSecond) {
     mode.value = change.after->mode & 07777;
     owner.value = change.after->owner;
+    xattrs.wanted.merge(xattrs.contested);
   }
+  WARREN_TRY(write_xattrs(path, xattrs.wanted));
   AttributeChanges set;
   if (mode.value != (ours->mode & 07777) && !ours->is_symlink()) set.mode = mode.value;
   if (owner.value.uid != ours->owner.uid) set.uid = owner.value.uid;
@@ -131,7 +132,7 @@ Status SessionMerger::take_metadata(const TreeChange& change, const std::string&
   return Ok{};
 }
 
-Status SessionMerger::take_xattrs(const TreeChange& change, const std::string& path, bool& is_conflict) {
+Result<SessionMerger::XattrPlan> SessionMerger::plan_xattrs(const TreeChange& change, const std::string& path) {
   XattrMap before;
   if (change.before) before = WARREN_TRY(read_xattrs(second_.base, change.base_path));
   XattrMap after = WARREN_TRY(read_xattrs(second_.merged, change.path));
@@ -144,13 +145,19 @@ Status SessionMerger::take_xattrs(const TreeChange& change, const std::string& p
     auto found = map.find(name);
     return found == map.end() ? std::optional<std::string>() : std::optional(found->second);
   };
+  XattrPlan plan;
   for (const std::string& name : names) {
     std::optional<std::string> here = value_in(ours, name);
     auto wanted = three_way(value_in(before, name), here, value_in(after, name));
-    is_conflict = is_conflict || wanted.is_conflict;
-    if (wanted.value == here) continue;
-    if (wanted.value)
-      WARREN_TRY(set_xattr(first_.merged, path, name, as_bytes(*wanted.value), XattrMode::kAny, Follow::kNo));
+    if (wanted.is_conflict) plan.contested.emplace(name, value_in(after, name));
+    else if (wanted.value != here) plan.wanted.emplace(name, wanted.value);
+  }
+  return plan;
+}
+
+Status SessionMerger::write_xattrs(const std::string& path, const Xattrs& wanted) {
+  for (const auto& [name, value] : wanted) {
+    if (value) WARREN_TRY(set_xattr(first_.merged, path, name, as_bytes(*value), XattrMode::kAny, Follow::kNo));
     else WARREN_TRY(remove_xattr(first_.merged, path, name, Follow::kNo));
   }
   return Ok{};

@@ -43,7 +43,14 @@ constexpr std::uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 constexpr std::uint32_t kOtherNumbers = 0x40000000;  // x32's
 constexpr uid_t kNobody = 65534;
 
-// Sockets; other processes; rights, namespaces and mounts; parts of the kernel that have had many bugs.
+// Newer than the headers of some systems; the same number on all machines.
+constexpr std::uint32_t kFchmodat2 = 452;
+constexpr std::uint32_t kSetxattrat = 463;
+constexpr std::uint32_t kRemovexattrat = 466;
+constexpr std::uint32_t kFileSetattr = 469;
+
+// Sockets; other processes; rights, namespaces and mounts; parts of the kernel that have had many bugs; changes to
+// files that Landlock does not see (their length in its first versions, their mode, owner, times and attributes).
 constexpr auto kRefusedCalls = std::to_array<std::uint32_t>({
   SYS_socket, SYS_socketpair, SYS_connect, SYS_bind, SYS_listen, SYS_accept4, SYS_sendto, SYS_sendmsg, SYS_ptrace,
       SYS_process_vm_readv, SYS_process_vm_writev, SYS_kill, SYS_tkill, SYS_pidfd_open, SYS_pidfd_getfd,
@@ -52,9 +59,11 @@ constexpr auto kRefusedCalls = std::to_array<std::uint32_t>({
       SYS_userfaultfd, SYS_io_uring_setup, SYS_io_uring_enter, SYS_init_module, SYS_finit_module, SYS_kexec_load,
       SYS_open_by_handle_at, SYS_setuid, SYS_setgid, SYS_setresuid, SYS_setresgid, SYS_prlimit64, SYS_memfd_create,
       SYS_execveat, SYS_inotify_init1, SYS_fanotify_init, SYS_shmget, SYS_shmat, SYS_msgget, SYS_semget, SYS_clone3,
-      SYS_tgkill, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo,
+      SYS_tgkill, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo, SYS_truncate, SYS_fchmod, SYS_fchmodat, kFchmodat2,
+      SYS_fchown, SYS_fchownat, SYS_utimensat, SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr, kSetxattrat, SYS_removexattr,
+      SYS_lremovexattr, SYS_fremovexattr, kRemovexattrat, kFileSetattr,
 #if defined(__x86_64__)
-      SYS_fork, SYS_vfork, SYS_accept,
+      SYS_fork, SYS_vfork, SYS_accept, SYS_chmod, SYS_chown, SYS_lchown, SYS_utime, SYS_utimes, SYS_futimesat,
 #endif
 });
 
@@ -100,9 +109,11 @@ Result<Fd> make_landlock() {
                                    LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
                                    LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO |
                                    LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM;
-  if (::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION) < 1) return Fd();
+  constexpr std::uint64_t kTruncate = std::uint64_t{1} << 14;  // known from version 3 on
+  long version = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+  if (version < 1) return Fd();
   landlock_ruleset_attr attributes{};
-  attributes.handled_access_fs = kRead | kWrite;
+  attributes.handled_access_fs = version < 3 ? kRead | kWrite : kRead | kWrite | kTruncate;
   Fd ruleset(
       static_cast<int>(::syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes.handled_access_fs, 0)));
   if (!ruleset.is_open()) return system_error(errno, "create Landlock rules");

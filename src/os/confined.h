@@ -22,7 +22,8 @@ struct ConfinedLimits {
 //   - gets no environment but PATH and LANG, and no descriptor but its three streams;
 //   - has these limits, and cannot start another process;
 //   - has no sockets, cannot look into or signal other processes, and cannot gain rights (seccomp, no_new_privs);
-//   - can read only the system's programs, libraries and fonts, and write nothing (Landlock, from Linux 5.13 on);
+//   - can read only the system's programs, libraries and fonts, and write nothing (Landlock, from Linux 5.13 on),
+//     nor change the length, mode, owner, times or attributes of a file (seccomp);
 //   - is in namespaces of its own, where the system allows them, and is nobody if we are root.
 // kNotFound: there is no such program. kTimeout. kUnsupported: the kernel has no seccomp.
 Result<Captured> run_confined(const std::vector<std::string>& words, int input, const ConfinedLimits& limits = {});

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/landlock.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -60,6 +61,39 @@ TEST(Confined, ItReadsNoFilesOfOurs) {
   EXPECT_EQ(perl("open(F, '>', '" + dir.file("new") + "') or print 'no'").output, "no");
   EXPECT_EQ(perl("open(F, '<', '/etc/passwd') or print 'no'").output, "no");
   EXPECT_EQ(perl("unlink('" + file + "') or print 'no'").output, "no");
+}
+
+TEST(Confined, ItChangesNoFileThatItsUserMayChange) {
+  testing::TempDir dir;
+  std::string file = dir.file("thesis");
+  Fd made(::open(file.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
+  ASSERT_OK(write_all(made.get(), as_bytes("thesis")));
+  if (::geteuid() == 0) {  // it is nobody then
+    ASSERT_EQ(::chown(dir.path().c_str(), 65534, 65534), 0);
+    ASSERT_EQ(::chown(file.c_str(), 65534, 65534), 0);
+  }
+  EXPECT_EQ(perl("truncate('" + file + "', 0) or print 'no'").output, "no");
+  EXPECT_EQ(perl("chmod(0, '" + file + "') or print 'no'").output, "no");
+  EXPECT_EQ(perl("chmod(0, '" + dir.path() + "') or print 'no'").output, "no");
+  EXPECT_EQ(perl("chown($>, $) + 0, '" + file + "') or print 'no'").output, "no");
+  EXPECT_EQ(perl("utime(1, 1, '" + file + "') or print 'no'").output, "no");
+  struct stat info {};
+  ASSERT_EQ(::stat(file.c_str(), &info), 0);
+  EXPECT_EQ(info.st_size, 6);
+  EXPECT_EQ(info.st_mode & 07777, 0644U);
+}
+
+TEST(Confined, ItChangesNotTheModeOfItsInput) {
+  testing::TempDir dir;
+  std::string file = dir.file("input");
+  Fd made(::open(file.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644));
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::fchown(made.get(), 65534, 65534), 0);
+  }
+  Fd input(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  Result<Captured> done = run_confined({"perl", "-e", "chmod(0, \\*STDIN) or print 'no'"}, input.get());
+  ASSERT_OK(done);
+  EXPECT_EQ(done->output, "no");
 }
 
 TEST(Confined, ItReachesNobody) {

@@ -9,10 +9,9 @@
 
 namespace warren {
 
-// Deletes the session if nothing is left in it: no changes to its base, nothing in a .git that only it
-// has (objects, hooks, settings), no checkpoints, keys, recorded tool calls, or files in its namespace. Returns its id;
-// nullopt if it stays: also because it is running, or the agent is not a session. Nobody in this process may have it
-// open.
+// Deletes the session if nothing is left in it (SessionSummary::is_empty). Returns its id; nullopt if it stays: also
+// because it is running or open elsewhere (a mount, a server), or the agent is not a session. Nobody in this process
+// may have it open.
 Result<std::optional<std::string>> remove_if_finished(const std::string& id_or_path, Clock& clock);
 
 }  // namespace warren

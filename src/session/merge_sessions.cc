@@ -36,7 +36,7 @@ Status merge_copy(const std::string& draft, const OverlayAgent& second, const Se
   OverlayAgent copy = WARREN_TRY(open_overlay({.id_or_path = draft, .commits = Commits::kGrouped}, clock));
   report = WARREN_TRY(merge_into(copy.overlay, second.overlay, options));
   if (options.on_conflict == OnMergeConflict::kReport && !report.conflicts.empty())
-    return Error(Code::kConflict, "both have changed the same");
+    return Error(Code::kConflict, "both have changed the same files");
   WARREN_TRY(empty_log_of(*copy.agent));  // the log has the draft's name
   return copy.agent->close();
 }

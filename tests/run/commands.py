@@ -632,11 +632,14 @@ class Commands:
     def test_a_session_with_more_than_changes_stays(self):
         world = self.world
         for what in (["kv", "s", "set", "key", "1"], ["vfs", "s", "write", "/mem/semantic/x", "kept"],
-                     ["checkpoint", "s", "take", "good"]):
+                     ["vfs", "s", "write", "/state/x", "kept"], ["checkpoint", "s", "take", "good"],
+                     ["tools", "s", "record", "search", "--result", "[]", "--started", "1767225600", "--completed", "1767225602"],
+                     ["audit", "s", "on"]):
             self.ok("--session", "s", "--", "sh", "-c", "echo x > made")
             self.assertEqual(world.warren(*what).returncode, 0, what)
             self.assertEqual(world.warren("discard", "s", "--yes").returncode, 0)
             self.assertEqual(world.sessions(), ["s"], what)
+            self.assertEqual(world.warren("sessions", "prune", "--empty", "-n").stdout, "nothing to delete\n", what)
             self.assertEqual(world.warren("sessions", "delete", "s", "--yes").returncode, 0)
 
     def checkpoints(self):
@@ -990,6 +993,23 @@ class Commands:
 
 
 class AsRoot(Commands, unittest.TestCase):
+    def test_a_session_that_is_mounted_stays(self):
+        world = self.world
+        self.ok("--session", "s", "--", "sh", "-c", "echo x > made")
+        point = world.root / "point"
+        point.mkdir()
+        self.assertEqual(world.warren("mount", "session:s", point).returncode, 0)
+        try:
+            self.assertEqual(world.warren("discard", "s", "--yes").returncode, 0)
+            self.assertEqual(world.sessions(), ["s"])
+            self.assertEqual(world.warren("sessions", "prune", "--empty", "--yes").stdout, "nothing to delete\n")
+            done = world.warren("sessions", "delete", "s", "--yes")
+            self.assertIn("is open in another process", done.stderr)
+            (point / "later").write_text("kept")
+        finally:
+            self.assertEqual(world.warren("umount", point).returncode, 0)
+        self.assertEqual(world.warren("fs", "s", "cat", "/later").stdout, "kept")
+
     def test_as_agentfs_it_prints_what_agentfs_prints(self):
         world = self.world
         done = world.warren("run", "--session", "a", "/bin/bash", "-c", "echo hello > f; cat f", name="agentfs")

@@ -55,13 +55,35 @@ class LeftInTheSession(Git):
         for session, script, what in (
                 ("stash", f"echo 2 > file; {commit} stash -q", "the stash"),
                 ("tag", f"git checkout -q --detach; echo 2 > file; {commit} commit -qam x; git tag keep; git checkout -q main", "tags"),
+                ("hook", "echo true > .git/hooks/pre-commit", "hooks"),
+                ("settings", "git config user.name bot", "git settings"),
                 ("memory", 'echo 1 > "$WARREN_NAMESPACE/mem/semantic/x"', "memory")):
             with self.subTest(session):
                 self.assertIn(f"{what} in the session, which only the session keeps", self.inside(script, session=session).stderr)
                 self.assertIn(f"0 + {what}", self.world.warren("sessions").stdout)
                 self.assertNotIn(session, self.world.warren("sessions", "prune", "--empty", "-n").stdout)
+                self.apply(session)
+                self.assertIn(session, self.world.sessions())
         self.inside("true", session="nothing", options=("--keep",))
         self.assertEqual(self.world.warren("sessions", "prune", "--empty", "-n").stdout, "would delete nothing\n")
+
+
+    def apply_and_merge(self, session):
+        self.apply(session)
+        self.git("merge", "-q", f"warren/{session}")
+        self.apply(session)
+
+    def test_commits_that_were_brought_do_not_keep_it_and_others_do(self):
+        self.inside(f"echo 2 > file; {COMMIT} two")
+        self.apply_and_merge("s")
+        self.assertEqual(self.world.sessions(), [])
+        self.inside(f"for i in $(seq 150); do echo $i > f$i; done; git add -A; {COMMIT} many", session="many")  # git packs these
+        self.apply_and_merge("many")
+        self.assertEqual(self.world.sessions(), [])
+        self.inside(f"echo 3 > file; {COMMIT} three; git checkout -q --detach; echo 4 > file; {COMMIT} lost; git checkout -q main",
+                    session="lost")
+        self.apply_and_merge("lost")
+        self.assertEqual(self.world.sessions(), ["lost"])
 
 
 class Subdirectory(Git):
@@ -144,6 +166,11 @@ class Worktree(Git):
     def test_from_a_subdirectory_of_it(self):
         done = self.inside("git rev-parse --show-toplevel --show-prefix", cwd=self.tree / "dir")
         self.assertEqual(done.stdout, f"{self.tree}\ndir/\n")
+
+    def test_its_repository_does_not_keep_a_session(self):
+        self.inside("echo 2 > file", cwd=self.tree)
+        self.apply()
+        self.assertEqual(self.world.sessions(), [])
 
     def test_a_session_is_resumed(self):
         self.inside(f"echo 2 > file; {COMMIT} two", cwd=self.tree)

@@ -116,6 +116,27 @@ class Merging(Case):
         self.merge("a", "b", "--conflict=second", "--into", "second")
         self.assertEqual(self.change("second", "sed -n 2p text; cat both_added; tr -d '\\0' < blob; ls d"), "of b\nbbone\n")
 
+    def test_what_has_no_place_is_not_called_settled(self):
+        self.change("a", "rm d/one d/two; mkdir d/one; echo kept > d/one/x; mkdir -p d/two; echo kept > d/two/x; rm -r e; echo > e")
+        self.change("b", "echo changed > d/one; rm d/two; echo changed > e/deep/three")
+        done = self.merge("a", "b", "--conflict=second", status=1)
+        for path, outcome in (("/d/one", "it was left out"), ("/d/two", "the directory stays"),
+                              ("/e/deep/three", "it was left out")):
+            self.assertRegex(done.stderr, f"conflict: {path}: .*{outcome}")
+        self.assertNotIn("was taken", done.stderr)
+        self.assertEqual(self.change("a-b", "cat d/one/x d/two/x"), "kept\nkept\n")
+        done = self.merge("a", "b", "--conflict=markers", "--into", "both", status=1)
+        self.assertEqual(self.change("both", "cat d/one/x 'd/one~b'"), "kept\nchanged\n")
+
+    def test_attributes_are_of_the_side_that_wins(self):
+        for session in ("a", "b"):
+            self.change(session, f"chmod {'600' if session == 'a' else '640'} text; "
+                                 f"python3 -c 'import os; os.setxattr(\"text\", \"user.of\", b\"{session}\")'")
+        for winner, name, mode in (("first", "a", "600"), ("second", "b", "640")):
+            self.merge("a", "b", f"--conflict={winner}", "--into", winner)
+            shown = self.change(winner, "stat -c %a text; python3 -c 'import os; print(os.getxattr(\"text\", \"user.of\"))'")
+            self.assertEqual(shown, f"{mode}\nb'{name}'\n")
+
     def test_follows_renames_of_both(self):
         self.put("a", "text", with_line(2, "of a"))
         self.change("a", "mv d/one d/uno; mv e f")

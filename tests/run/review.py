@@ -261,6 +261,16 @@ class Reviewing(Case):
         self.see("was changed since you looked at it")
         self.assertEqual((self.base / "text").read_text(), LINES)
 
+    def test_nor_a_whole_file(self):
+        self.put("new", "good\n")
+        self.start("fix")
+        self.keys("Space")
+        self.see("[x] A new")
+        self.put("new", "evil\n")
+        self.keys("Enter", "y")
+        self.see("was changed since you looked at it")
+        self.assertFalse((self.base / "new").exists())
+
 
 class Terminal(Case):
     def test_resizing(self):

@@ -80,8 +80,8 @@ Result<Exit> change_files(Context& context, const Arguments& args, FileChange ch
     print_json(out, report);
     return result;
   }
-  out.print("{} {} files, {} bytes\n", change == FileChange::kDecrypt ? "decrypted" : "encrypted", report.done.files,
-            report.done.bytes);
+  out.print("{} {} {}, {} bytes\n", change == FileChange::kDecrypt ? "decrypted" : "encrypted", report.done.files,
+            report.done.files == 1 ? "file" : "files", report.done.bytes);
   for (const std::string& problem : report.done.problems) out.print("not changed: {}\n", out.name(problem));
   if (report.done.failed > report.done.problems.size()) {
     out.print("and {} others\n", report.done.failed - report.done.problems.size());

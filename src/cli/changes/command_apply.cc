@@ -16,6 +16,7 @@
 #include "changes/patch.h"
 #include "changes/permission.h"
 #include "changes/remarks.h"
+#include "changes/review.h"
 #include "changes/selection.h"
 #include "cli/changes/apply_commits.h"
 #include "cli/changes/apply_conflicts.h"
@@ -240,6 +241,7 @@ Result<std::optional<std::vector<TreeChange>>> choose(Context& context, const Ar
                               : choose_changes(context, overlay, all, filter, chosen, options);
     bool is_confirmed = WARREN_TRY(std::move(answer));
     if (!is_confirmed) return std::optional<std::vector<TreeChange>>();
+    for (const TreeChange& change : chosen.list()) WARREN_TRY(check_as_listed(overlay, change));
   } else if (commits != nullptr) {
     take_files(*commits, all, filter, chosen);
   } else {

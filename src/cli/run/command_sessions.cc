@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "agent/agent.h"
+#include "agent/create.h"
 #include "agent/locate.h"
 #include "agent/sessions.h"
 #include "base/path.h"
@@ -183,8 +184,8 @@ Result<Exit> run_delete(Context& context, const Arguments& args) {
   return Exit::kOk;
 }
 
-// Those that ended, are older than --older, and have no changes with --empty. A session that cannot be read is not
-// empty.
+// Those that ended, are older than --older, and have nothing left with --empty. A session that cannot be read is not
+// empty. One that a mount or a server has open stays.
 Result<std::vector<SessionInfo>> list_prunable(Context& context, const Arguments& args) {
   std::vector<ListedSession> all = WARREN_TRY(list_newest_first(context.clock));
   std::optional<std::int64_t> before;
@@ -197,7 +198,9 @@ Result<std::vector<SessionInfo>> list_prunable(Context& context, const Arguments
     bool is_empty = session.summary && session.summary->is_empty();
     bool is_wanted =
         !session.info.is_running && (!before || session.info.used_at <= *before) && (!args.has("empty") || is_empty);
-    if (is_wanted) doomed.push_back(std::move(session.info));
+    if (!is_wanted) continue;
+    SessionDir dir = WARREN_TRY(SessionDir::open_existing(session.info.id));
+    if (!WARREN_TRY(is_open_somewhere(dir.file()))) doomed.push_back(std::move(session.info));
   }
   return doomed;
 }
