@@ -218,7 +218,7 @@ class Rights(unittest.TestCase):
 
     def test_options_that_contradict_each_other_are_refused(self):
         for args in (["--as", "peer", "--as-operator"], ["--as", "peer", "--tools", "keys"], ["--as", "../x"],
-                     ["--as", "peer", "--relay-as", "x"]):
+                     ["--as", "peer", "--relay-as", "x"], ["--relay-as", ""]):
             done = subprocess.run([WARREN, "serve", "mcp", "a", *args], cwd=self.folder, capture_output=True, text=True,
                                   stdin=subprocess.DEVNULL, check=False, env=self.environment)
             self.assertEqual(done.returncode, 1, args)
