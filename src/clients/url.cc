@@ -99,7 +99,7 @@ Result<HostPort> parse_host_port(std::string_view text, std::uint16_t default_po
     if (end == std::string_view::npos) return bad_url("has an IPv6 address without a closing bracket");
     result.host = text.substr(1, end - 1);
     std::string_view rest = text.substr(end + 1);
-    if (!rest.empty() && !rest.starts_with(':')) return bad_url("has something other than a port behind its address");
+    if (!rest.empty() && !rest.starts_with(':')) return bad_url("has something other than a port after its address");
     if (!rest.empty()) port = rest.substr(1);
   } else {
     std::size_t colon = text.find(':');
@@ -126,7 +126,7 @@ std::string without_secrets(const Url& url) {
 
 Result<std::string> decode_percent(std::string_view text) {
   std::optional<std::string> decoded = decode_percent_bytes(text);
-  if (!decoded) return bad_url("has a '%' without two hexadecimal digits behind it (write a plain one as %25)");
+  if (!decoded) return bad_url("has a '%' without two hexadecimal digits after it (write a plain one as %25)");
   if (decoded->find('\0') != decoded->npos) return bad_url("contains a NUL");
   return *std::move(decoded);
 }

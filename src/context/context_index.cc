@@ -254,16 +254,17 @@ Result<std::vector<QueryVector>> ContextIndex::Parts::embed_query(const std::str
   };
   const std::string& current = options.embedder->model();
   std::vector<Asked> all{{current, options.embedder}};
+  std::vector<std::string> models;
   {
     Transaction view = WARREN_TRY(Transaction::begin(*database, Access::kRead));
-    bool has_waiting = WARREN_TRY(vectors->has_waiting());
-    for (const std::string& model : WARREN_TRY(vectors->list_models())) {
-      if (!has_waiting || model == current) continue;
-      Embedder* other = model == former_name_of(current) ? options.embedder
-                        : options.other_embedder         ? options.other_embedder(model)
-                                                         : nullptr;
-      if (other != nullptr) all.push_back({model, other});
-    }
+    if (WARREN_TRY(vectors->has_waiting())) models = WARREN_TRY(vectors->list_models());
+  }
+  for (const std::string& model : models) {  // after the transaction: opening an embedder may ask a service
+    if (model == current) continue;
+    Embedder* other = model == former_name_of(current) ? options.embedder
+                      : options.other_embedder         ? options.other_embedder(model)
+                                                       : nullptr;
+    if (other != nullptr) all.push_back({model, other});
   }
   for (const Asked& one : all) {
     Result<std::vector<std::vector<float>>> made = one.embedder->embed({text}, TextRole::kQuery);

@@ -17,6 +17,9 @@ namespace warren {
 namespace {
 
 constexpr std::size_t kSheetsMax = 200;
+// Of all members that are read. What is parsed takes some hundred bytes for each element and attribute.
+constexpr std::size_t kXmlBytesMax = std::size_t{64} << 20;
+constexpr std::size_t kXmlPartsMax = 6'000'000;
 constexpr std::string_view kWorkbook = "xl/workbook.xml";
 constexpr std::string_view kRelations = "xl/_rels/workbook.xml.rels";
 constexpr std::string_view kSharedTexts = "xl/sharedStrings.xml";
@@ -54,6 +57,12 @@ class Workbook {
  private:
   Result<OfficeXml> read(std::string_view member) {
     std::string xml = WARREN_TRY(unzip_member(archive_, std::string(member)));
+    xml_bytes_ += xml.size();
+    xml_parts_ += static_cast<std::size_t>(std::ranges::count_if(xml, [](char c) { return c == '<' || c == '='; }));
+    if (xml_bytes_ > kXmlBytesMax || xml_parts_ > kXmlPartsMax) {
+      return Error(Code::kTooLarge, fmt::format("the document has more than {} bytes or {} elements and attributes",
+                                                kXmlBytesMax, kXmlPartsMax));
+    }
     OfficeXml doc = parse_office_xml(library_, xml);
     if (!doc || library_.xmlDocGetRootElement(doc.get()) == nullptr) {
       return Error(Code::kInvalid, fmt::format("the XML of {} in the document is damaged", member));
@@ -142,6 +151,7 @@ class Workbook {
   Status add_sheet(const SheetPlace& sheet) {
     auto target = targets_.find(sheet.relation);
     if (target == targets_.end() || !is_plain_member(target->second)) return Ok{};  // a chart, or of another program
+    if (!read_sheets_.insert(target->second).second) return Ok{};
     OfficeXml doc = WARREN_TRY(read(target->second));
     add(sheet.name + "\n");
     bool is_first_row = true;
@@ -165,7 +175,10 @@ class Workbook {
   std::set<std::string, std::less<>> members_;
   std::vector<SheetPlace> sheets_;
   std::map<std::string, std::string> targets_;  // by relation
+  std::set<std::string> read_sheets_;           // members: several sheets may name one
   std::vector<std::string> shared_;
+  std::size_t xml_bytes_ = 0;
+  std::size_t xml_parts_ = 0;
   std::string text_;
   bool is_too_large_ = false;
 };

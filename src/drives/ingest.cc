@@ -39,6 +39,12 @@ std::string heading_of(std::string_view text) {
   return std::string(trimmed(line.substr(2), kWhitespace).substr(0, kTitleBytes));
 }
 
+bool concerns_all_items(const Error& error) {
+  Code code = error.code();
+  return code == Code::kNoSpace || code == Code::kIo || code == Code::kBusy || code == Code::kReadOnly ||
+         code == Code::kInternal;
+}
+
 std::string title_of(std::string_view mime, std::string_view content) {
   if (mime == "text/markdown") return heading_of(content);
   if (mime != "text/html" && mime != "application/xhtml+xml") return {};
@@ -144,20 +150,42 @@ Status Ingest::find_unchanged() {
   return Ok{};
 }
 
-// All in one unit. What fails for its own reasons is left out and reported.
+// All in one unit. What fails for its own reasons is left out and reported. If it had changed something by then, the
+// unit cannot be committed any more, and each is written on its own.
 Status Ingest::write_drafts() {
   Items items(agent_, view_, clock_);
-  auto unit = WARREN_TRY(view_.begin(UnitAccess::kWrite));
-  for (const Draft& draft : drafts_) {
-    Status done = write_one(items, draft);
-    if (done.ok()) continue;
-    Code code = done.error().code();
-    bool concerns_all = code == Code::kNoSpace || code == Code::kIo || code == Code::kBusy || code == Code::kReadOnly ||
-                        code == Code::kInternal;
-    if (concerns_all) return done;
-    fail(to_string(draft.ref), done.error());
+  IngestReport before = report_;
+  std::size_t failed = 0;
+  Status done = Ok{};
+  {
+    auto unit = WARREN_TRY(view_.begin(UnitAccess::kWrite));
+    for (const Draft& draft : drafts_) {
+      done = write_one(items, draft);
+      if (done.ok()) continue;
+      if (concerns_all_items(done.error())) break;
+      ++failed;
+      fail(to_string(draft.ref), done.error());
+      done = Ok{};
+    }
+    if (done.ok()) done = unit->commit();
   }
-  return unit->commit();
+  if (done.ok()) return done;
+  report_ = std::move(before);
+  changed_.clear();
+  bool may_be_broken = failed > 0 && done.error().code() == Code::kIo;
+  return may_be_broken ? write_drafts_alone() : done;
+}
+
+Status Ingest::write_drafts_alone() {
+  Items items(agent_, view_, clock_);
+  for (const Draft& draft : drafts_) {
+    auto unit = WARREN_TRY(view_.begin(UnitAccess::kWrite));
+    Status done = write_one(items, draft);
+    if (!done.ok() && concerns_all_items(done.error())) return done;
+    if (done.ok()) WARREN_TRY(unit->commit());
+    else fail(to_string(draft.ref), done.error());
+  }
+  return Ok{};
 }
 
 Status Ingest::finish() {
@@ -199,7 +227,7 @@ Status Ingest::write_one(Items& items, const Draft& draft) {
     if (old->size == draft.content.size()) {
       std::string now = WARREN_TRY(read_file(view_, namespace_path(ref)));
       if (now == draft.content && row && row->source == draft.origin.source) {
-        if (!is_untouched) WARREN_TRY(items.write(draft.ref, draft.content, draft.origin));  // it is as fetched again
+        if (!is_untouched) WARREN_TRY(items.write(ref, draft.content, draft.origin));  // it is as fetched again
         ++report_.unchanged;
         return Ok{};
       }

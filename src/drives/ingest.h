@@ -136,6 +136,7 @@ class Ingest {
   Status visit_entry(Folder& folder, int dir, std::string_view relative, std::string_view name, const struct stat& info,
                      std::vector<std::string>& left);
   Status visit_place(Folder& folder, std::string_view relative);
+  void note_unread(const Folder& folder, std::string_view relative, const Error& error);
   bool is_left_out(const Folder& folder, std::string_view path, std::string_view name, std::uint32_t mode) const;
   bool is_wanted(std::string_view relative) const;
   Status follow_file(const IngestSource& source);
@@ -151,6 +152,7 @@ class Ingest {
   Status find_unchanged();
   void prepare(Draft& draft);
   Status write_drafts();
+  Status write_drafts_alone();
   Status write_one(Items& items, const Draft& draft);
   Status check_may_write(const Ref& ref);
   void note_change(ItemChange change, const Ref& ref);

@@ -173,6 +173,14 @@ Status Ingest::walk_folder(Folder& folder, std::vector<std::string> left) {
   return Ok{};
 }
 
+// It is there, but cannot be looked at: its items stay.
+void Ingest::note_unread(const Folder& folder, std::string_view relative, const Error& error) {
+  std::string host_path = relative.empty() ? folder.host_path : below_path(folder.host_path, relative);
+  if (measured_ == nullptr) fail(std::move(host_path), error);
+  Result<Ref> ref = make_ref(folder.top.drive, below_path(folder.top.path, relative));
+  if (seen_ && ref.ok()) seen_->unread.push_back(*std::move(ref));
+}
+
 Status Ingest::visit_folder(Folder& folder, std::string_view relative, std::vector<std::string>& left) {
   std::string host_path = relative.empty() ? folder.host_path : below_path(folder.host_path, relative);
   Result<Fd> dir = open_host_dir_below(folder.root.get(), relative);
@@ -180,10 +188,7 @@ Status Ingest::visit_folder(Folder& folder, std::string_view relative, std::vect
   Result<std::vector<HostEntry>> entries =
       dir.ok() ? list_host_dir(dir->get()) : Result<std::vector<HostEntry>>(dir.error());
   if (!entries.ok()) {
-    bool is_gone = entries.error().code() == Code::kNotFound;
-    if (measured_ == nullptr && !is_gone) fail(host_path, entries.error());
-    Result<Ref> ref = make_ref(folder.top.drive, below_path(folder.top.path, relative));
-    if (seen_ && ref.ok() && !is_gone) seen_->unread.push_back(*std::move(ref));
+    if (entries.error().code() != Code::kNotFound) note_unread(folder, relative, entries.error());
     return Ok{};
   }
   std::string in_repository = relative.empty() ? folder.prefix : below_path(folder.prefix, relative);
@@ -230,8 +235,11 @@ Status Ingest::visit_place(Folder& folder, std::string_view relative) {
     std::string_view above = relative.substr(0, at == 0 ? 0 : at - 1);
     add_rules_of(dir.get(), above.empty() ? folder.prefix : below_path(folder.prefix, above), folder.ignored);
     struct stat info {};
-    bool is_there = ::fstatat(dir.get(), std::string(name).c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0;
-    if (!is_there) return Ok{};
+    if (::fstatat(dir.get(), std::string(name).c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+      bool is_gone = errno == ENOENT || errno == ENOTDIR;
+      if (!is_gone) note_unread(folder, path, system_error(errno, "look at it"));
+      return Ok{};
+    }
     if (end == relative.npos) {
       std::vector<std::string> left;
       WARREN_TRY(visit_entry(folder, dir.get(), above, name, info, left));
@@ -239,7 +247,12 @@ Status Ingest::visit_place(Folder& folder, std::string_view relative) {
     }
     if (!S_ISDIR(info.st_mode) || is_left_out(folder, path, name, info.st_mode)) return Ok{};
     Result<Fd> next = open_host_dir_below(folder.root.get(), path);
-    if (!next.ok()) return Ok{};  // gone meanwhile: that is another event
+    if (!next.ok()) {
+      Code code = next.error().code();
+      bool is_gone = code == Code::kNotFound || code == Code::kNotDirectory;  // meanwhile: that is another event
+      if (!is_gone) note_unread(folder, path, next.error());
+      return Ok{};
+    }
     dir = std::move(next).take_value();
     at = end + 1;
   }

@@ -46,7 +46,7 @@ Status Ingest::visit_session_dir(SessionWalk& walk, std::vector<std::pair<Inode,
     std::string path = fmt::format("/{}", below_path(relative, file));
     Result<Attributes> node = lstat(walk.tree, path);
     if (!node.ok() || !node->is_file() || node->size > kIgnoreFileBytes) continue;
-    Result<std::string> text = read_file(walk.tree, path);
+    Result<std::string> text = read_file(walk.tree, path, {.size_bytes_max = kIgnoreFileBytes});
     if (text.ok()) walk.ignored.add(relative, IgnoreRules(*text));
   }
   for (const DirEntry& entry : *entries) {
@@ -75,7 +75,7 @@ Status Ingest::add_session_file(SessionWalk& walk, const Attributes& node, const
     content =
         Error(Code::kTooLarge, fmt::format("it has {} bytes; items are added up to {}", node.size, kAddedFileBytes));
   } else {
-    content = read_file(walk.tree, "/" + path);
+    content = read_file(walk.tree, "/" + path, {.size_bytes_max = kAddedFileBytes});  // it may grow meanwhile
   }
   if (content.ok()) return queue_content(*ref, std::move(source), std::move(content).take_value(), "");
   if (content.error().code() == Code::kNotFound) {

@@ -1,5 +1,6 @@
 #include "drives/ingest.h"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -7,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "base/path.h"
+#include "fs/forwarding_fs.h"
 #include "fs/path_ops.h"
 #include "os/host_files.h"
 #include "testing/fake_clock.h"
@@ -216,6 +218,57 @@ TEST_F(IngestTest, ItemsFollowTheirFolder) {
   ASSERT_EQ(::rename(dir_.file("src").c_str(), dir_.file("away").c_str()), 0);
   EXPECT_EQ(error_of(ingest.follow(source, "")), Code::kNotFound);
   EXPECT_EQ(added(), (Paths{".gitignore", "d/own", "kept"}));
+}
+
+// As root, no mode keeps us out: a process without free descriptors cannot look either.
+TEST_F(IngestTest, ItemsOfWhatCannotBeLookedAtStay) {
+  host("d/e/c", "3");
+  Ingest ingest(*agent_, fs(), clock_, {});
+  IngestSource source = ingest.find_source(dir_.file("src")).value();
+  ASSERT_OK(ingest.follow(source, ""));
+  rlimit usual{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &usual), 0);
+  int next = ::dup(0);
+  ::close(next);
+  std::size_t failures = 0;
+  for (int more = 0; more < 8; ++more) {
+    rlimit few{.rlim_cur = static_cast<rlim_t>(next + more), .rlim_max = usual.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+    ingest.follow(source, "d/e/c").ignore("it may fail");
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &usual), 0);
+    failures += ingest.take_report().failures.size();
+    EXPECT_EQ(added(), Paths{"d/e/c"}) << more;
+  }
+  EXPECT_GE(failures, 1U);
+}
+
+// Refuses content, but only after the node is made.
+class SmallFilesFs final : public ForwardingFs {
+ public:
+  using ForwardingFs::ForwardingFs;
+  Status write(Inode node, std::uint64_t offset, Bytes data) override {
+    if (data.size() > 100) return Error(Code::kTooLarge, "the policy allows 100 bytes");
+    return ForwardingFs::write(node, offset, data);
+  }
+};
+
+TEST_F(IngestTest, AnItemThatIsRefusedInTheMiddleDoesNotLoseTheOthers) {
+  for (int i = 0; i < 5; ++i) host(fmt::format("small{}", i), "x");
+  host("large", std::string(101, 'x'));
+  SmallFilesFs small(fs());
+  int changes = 0;
+  for (std::uint64_t added_before : {0U, 5U}) {
+    Ingest ingest(*agent_, small, clock_, {.on_change = [&](ItemChange, const Ref&) { ++changes; }});
+    ASSERT_OK(ingest.add_path(dir_.file("src")));
+    ASSERT_OK(ingest.finish());
+    EXPECT_EQ(ingest.report().added, 5 - added_before);
+    EXPECT_EQ(ingest.report().unchanged, added_before);
+    ASSERT_EQ(ingest.report().failures.size(), 1U);
+    EXPECT_NE(ingest.report().failures.front().what.find("large"), std::string::npos);
+    EXPECT_NE(ingest.report().failures.front().message.find("100 bytes"), std::string::npos);
+  }
+  EXPECT_EQ(changes, 5);
+  EXPECT_EQ(added(), (Paths{"small0", "small1", "small2", "small3", "small4"}));
 }
 
 TEST_F(IngestTest, AddressesInsideTheNetworkAreRefused) {

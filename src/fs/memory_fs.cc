@@ -50,12 +50,14 @@ std::uint64_t bytes_of_name(std::string_view name) { return limits::kMemoryNodeB
 class MemoryFs::Held final : public Unit {
  public:
   Held(MemoryFs& fs, UnitAccess access) : lock_(fs.mutex_), fs_(fs), access_(access) {
-    if (access_ == UnitAccess::kWrite && fs_.write_units_++ == 0) {
-      fs_.undo_.emplace(Undo{.steps = {}, .kept = {}, .used_bytes = fs_.used_bytes_});
-    }
+    if (access_ != UnitAccess::kWrite) return;
+    if (fs_.write_units_++ == 0) fs_.undo_.emplace(Undo{.steps = {}, .kept = {}, .used_bytes = fs_.used_bytes_});
+    changes_before_ = fs_.undo_->changes;
   }
   ~Held() override {
-    if (access_ != UnitAccess::kWrite || --fs_.write_units_ > 0) return;
+    if (access_ != UnitAccess::kWrite) return;
+    if (!is_committed_ && fs_.undo_->changes != changes_before_) fs_.undo_->is_broken = true;
+    if (--fs_.write_units_ > 0) return;
     if (!is_committed_) fs_.roll_back();
     fs_.undo_.reset();
   }
@@ -63,6 +65,9 @@ class MemoryFs::Held final : public Unit {
   Held& operator=(const Held&) = delete;
 
   Status commit() override {
+    if (access_ == UnitAccess::kWrite && fs_.undo_->is_broken) {
+      return Error(Code::kIo, "part of the change failed, so all of it was rolled back");
+    }
     is_committed_ = true;
     return Ok{};
   }
@@ -71,6 +76,7 @@ class MemoryFs::Held final : public Unit {
   std::lock_guard<std::recursive_mutex> lock_;
   MemoryFs& fs_;
   UnitAccess access_;
+  std::uint64_t changes_before_ = 0;
   bool is_committed_ = false;
 };
 
@@ -115,13 +121,16 @@ Result<std::unique_ptr<Unit>> MemoryFs::begin(UnitAccess access) { return std::m
 
 template <class Step>
 void MemoryFs::note_undo(Step step) {
-  if (undo_) undo_->steps.emplace_back(std::move(step));
+  if (!undo_) return;
+  undo_->steps.emplace_back(std::move(step));
+  ++undo_->changes;
 }
 
 // Entries of directories and reference counts are not among the values: names are undone one by one, and references
 // belong to whoever holds them.
 void MemoryFs::keep(Node& node) {
   Inode inode = node.attributes.inode;
+  if (undo_) ++undo_->changes;  // also of a node whose values are kept
   if (!undo_ || !undo_->kept.insert(inode).second) return;
   auto expires = expiries_.find(inode);
   std::optional<std::int64_t> at_ms;

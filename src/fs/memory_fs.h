@@ -112,6 +112,8 @@ class MemoryFs final : public FileSystem {
     std::vector<std::function<void()>> steps;  // the last one is undone first
     std::set<Inode> kept;                      // nodes whose values are in a step
     std::uint64_t used_bytes = 0;
+    std::uint64_t changes = 0;
+    bool is_broken = false;  // an inner unit changed something and ended without commit
   };
   template <class Step>
   void note_undo(Step step);

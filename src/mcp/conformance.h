@@ -10,7 +10,6 @@
 namespace warren::mcp::conformance {
 
 Json tools();  // as tools/list has them
-// Nullopt: it is none of these.
 // conformance_asks.cc
 void add_asking_tools(Json& list);
 std::optional<Answer> call_asking_tool(const Request& request, const std::string& name);
@@ -19,6 +18,7 @@ void add_round_tools(Json& list);
 std::optional<Answer> call_round_tool(const Request& request, const std::string& name);
 std::optional<Answer> get_round_prompt(const Request& request, const std::string& name);
 
+// Nullopt: it is none of these.
 std::optional<Answer> call_tool(const Request& request, const std::string& name);
 
 Json resources();

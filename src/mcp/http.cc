@@ -120,7 +120,7 @@ struct LoneRequest {
   std::unique_ptr<Session> session;
 };
 
-// One that is in no list any more.
+// The session must already be removed from sessions_.
 void end_session(HttpSession& session) {
   session.session->cancel_all();
   session.notices->end();

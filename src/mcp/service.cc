@@ -92,11 +92,11 @@ Service::Service(Agent& agent, AgentNamespace& names, NamespaceView& view, Clock
 Status Service::refresh_view() {
   if (!options_.renew_view) return Ok{};
   std::lock_guard lock(renewing_);
+  // Before it is renewed: the next renewal would say that nothing has changed, and the old rights would hold on.
+  bool is_at_limit = renewed_.size() >= kRenewalsMax;
+  if (is_at_limit) return Error(Code::kLimit, "the caller's rights have changed too often", "start the server again");
   std::unique_ptr<NamespaceView> renewed = WARREN_TRY(options_.renew_view());
   if (!renewed) return Ok{};
-  if (renewed_.size() >= kRenewalsMax) {
-    return Error(Code::kLimit, "the caller's rights have changed too often", "start the server again");
-  }
   view_ = renewed.get();
   renewed_.push_back(std::move(renewed));
   return Ok{};

@@ -30,8 +30,8 @@ struct ServiceOptions {
   std::function<Result<ContextIndex*>()> open_index = {};  // for tools that search (ToolContext)
   bool is_conformance = false;                             // offers the fixtures of mcp/conformance.h, too
   ToolReach reach = {};                                    // what tools may use outside of the agent file
-  // The caller's view if its rights are others than in the last one; null: they are the same. An error: it has none
-  // now. Empty: they never change.
+  // A new view if the caller's rights have changed; null: they are the same. An error: it has none now. Empty: they
+  // never change.
   std::function<Result<std::unique_ptr<NamespaceView>>()> renew_view = {};
 };
 
@@ -54,7 +54,7 @@ class Service {
   Agent& agent() const { return agent_; }
   AgentNamespace& names() const { return names_; }
   NamespaceView& view() const { return *view_.load(); }  // stays as long as the service
-  // Looks whether the caller's rights are others now: before each request. kDenied if it has none any more.
+  // Checks whether the caller's rights have changed: before each request. kDenied if it has none any more.
   Status refresh_view();
   Clock& clock() const { return clock_; }
   const ServiceOptions& options() const { return options_; }

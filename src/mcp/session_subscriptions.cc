@@ -111,9 +111,9 @@ std::variant<std::vector<std::uint64_t>, RpcError> Session::add_listened(const s
   for (const WatchedResource& one : wanted) {
     Json message{{"_meta", subscription_meta(*request)}};
     if (!one.uri.empty()) message["uri"] = one.uri;
-    auto tell = [notice, message] { notice(message); };
+    auto notify = [notice, message] { notice(message); };
     Result<std::uint64_t> id =
-        one.path.empty() ? subscriptions_.add_list(tell) : subscriptions_.add(one.path, std::move(tell));
+        one.path.empty() ? subscriptions_.add_list(notify) : subscriptions_.add(one.path, std::move(notify));
     if (!id.ok()) {
       for (std::uint64_t former : added) subscriptions_.remove(former);
       return rpc_error(id.error());

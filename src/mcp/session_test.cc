@@ -409,6 +409,19 @@ TEST_F(McpSession, AToolThatNeedsWhatIsNotThereIsNotOffered) {
   EXPECT_EQ(warren::testing::error_of(select_tools("write_file", {.is_read_only = true})), Code::kInvalid);
 }
 
+// Rights that changed too often are none: the last ones that were taken over must not hold on.
+TEST_F(McpSession, AtTheLimitOfRenewalsEveryRequestIsRefused) {
+  int renewals = 0;
+  auto renew = [&]() -> Result<std::unique_ptr<NamespaceView>> {
+    if (renewals == 1001) return std::unique_ptr<NamespaceView>();  // as nothing changes after that
+    ++renewals;
+    return (*names_)->view({.agent = names_->agent_id(), .space = Space::kUser, .door = "mcp", .session = {}});
+  };
+  open({.renew_view = renew});
+  for (int i = 0; i < 1000; ++i) ASSERT_OK(service_->refresh_view());
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(warren::testing::error_of(service_->refresh_view()), Code::kLimit);
+}
+
 TEST_F(McpSession, ResourcesFollowTheToolsThatReadThem) {
   open({.tools = select_tools("checkpoints", {}).value()});
   EXPECT_FALSE(begin()["result"]["capabilities"].contains("resources"));

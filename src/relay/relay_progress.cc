@@ -275,6 +275,7 @@ Result<Readiness> Rounds::plan_operation(Plan& plan, const Operation& operation)
 // get it. A page in each round; kWaits: there is more.
 Result<Readiness> Rounds::plan_removal(Plan& plan, const std::string& name) {
   WARREN_TRY(check_agent_name(name));
+  mailroom_.forget_dirs();  // one of them may be its inbox, which was moved; from now on nothing is put into that
   registry_.add_all();
   const AgentRow* agent = router_.find_agent(name);
   if (agent == nullptr) return Error(Code::kNotFound, fmt::format("there is no agent {}", quote(name)));

@@ -75,6 +75,21 @@ Status check_tree_rights(ToolContext& context, FileSystem& tree, const std::stri
   return walk(tree, path, judge, {.follow = Follow::kNo});
 }
 
+// The paths as they are in the namespace, if the caller has all rights to them, now and in the checkpoint.
+Result<std::vector<std::string>> restorable_paths(ToolContext& context, const Checkpoint& wanted,
+                                                  const std::vector<std::string>& paths) {
+  std::vector<std::string> resolved;
+  if (paths.empty()) return resolved;
+  std::unique_ptr<Agent> past = WARREN_TRY(open_checkpoint(context.agent, wanted.id, context.clock));
+  for (const std::string& path : paths) {
+    std::string at = WARREN_TRY(context.view.resolve(*context.names, path, "restore"));
+    WARREN_TRY(check_tree_rights(context, context.view, at));
+    WARREN_TRY(check_tree_rights(context, past->fs(), at));
+    resolved.push_back(std::move(at));
+  }
+  return resolved;
+}
+
 // Checkpoints of an agent with a base are about the base's files, which are not in the namespace.
 Status check_has_no_base(const ToolContext& context, std::string_view what) {
   if (!context.agent.base()) return Ok{};
@@ -166,21 +181,16 @@ Result<ToolAnswer> restore_from_checkpoint(ToolContext& context, std::string_vie
     WARREN_TRY(context.view.record("restore", "/", Status(refused)));
     return refused;
   }
-  std::vector<std::string> resolved;
-  if (!paths.empty()) {
-    std::unique_ptr<Agent> past = WARREN_TRY(open_checkpoint(context.agent, wanted.id, context.clock));
-    for (const std::string& path : paths) {
-      std::string at = WARREN_TRY(context.view.resolve(*context.names, path, "restore"));
-      WARREN_TRY(check_tree_rights(context, context.view, at));
-      WARREN_TRY(check_tree_rights(context, past->fs(), at));
-      resolved.push_back(std::move(at));
-    }
-  }
+  std::vector<std::string> resolved = WARREN_TRY(restorable_paths(context, wanted, paths));
   std::string what = paths.empty() ? std::string("everything") : fmt::format("{}", fmt::join(resolved, ", "));
   constexpr std::size_t kAskedBytes = 500;
   if (what.size() > kAskedBytes) what = fmt::format("{} paths", resolved.size());
   WARREN_TRY(check_consent(context, fmt::format("Restore {} from checkpoint {}? It replaces what was changed since.",
                                                 what, quote(wanted.name))));
+  // The answer may have taken minutes: rules and links are others now.
+  if (WARREN_TRY(restorable_paths(context, wanted, paths)) != resolved) {
+    return Error(Code::kConflict, "the paths lead elsewhere now", "Ask again.");
+  }
   MountedState* mounted = &context.names.mounted();
   Checkpoint before =
       WARREN_TRY(paths.empty() ? restore_checkpoint(context.agent, wanted.id, mounted)

@@ -70,8 +70,22 @@ Result<std::string> patch_text(const ToolContext& context, const std::function<S
   return text;
 }
 
-Json key_changes(const PastDiff& diff) {
-  return {{"added", diff.keys_added}, {"modified", diff.keys_changed}, {"deleted", diff.keys_deleted}};
+// Only those that the caller may read.
+Result<Json> key_changes(ToolContext& context, PastDiff& diff) {
+  Json all{{"added", Json::array()}, {"modified", Json::array()}, {"deleted", Json::array()}};
+  std::size_t total = 0;
+  auto add = [&](const char* kind, std::vector<std::string>& keys) -> Status {
+    std::vector<std::string> readable = WARREN_TRY(readable_keys(context.view, std::move(keys)));
+    total += readable.size();
+    if (readable.size() > kToolPageEntries) readable.resize(kToolPageEntries);
+    all[kind] = std::move(readable);
+    return Ok{};
+  };
+  WARREN_TRY(add("added", diff.keys_added));
+  WARREN_TRY(add("modified", diff.keys_changed));
+  WARREN_TRY(add("deleted", diff.keys_deleted));
+  all["total"] = total;
+  return all;
 }
 
 ToolAnswer listed(const Json& arguments, ShownPaths paths, const std::vector<TreeChange>& all) {
@@ -89,7 +103,8 @@ ToolAnswer listed(const Json& arguments, ShownPaths paths, const std::vector<Tre
   }
   answer.structured["total"] = all.size();
   answer.structured["changes"] = std::move(changes);
-  answer.structured["keys"] = {{"added", Json::array()}, {"modified", Json::array()}, {"deleted", Json::array()}};
+  answer.structured["keys"] = {
+      {"added", Json::array()}, {"modified", Json::array()}, {"deleted", Json::array()}, {"total", 0}};
   return answer;
 }
 
@@ -111,7 +126,7 @@ Result<ToolAnswer> past_answer(ToolContext& context, const Json& arguments) {
   diff.changes = WARREN_TRY(readable(context, paths, std::move(diff.changes)));
   WARREN_TRY(context.view.record("diff", paths.at("/"), Status(Ok{})));
   ToolAnswer answer = listed(arguments, paths, diff.changes);
-  answer.structured["keys"] = key_changes(diff);
+  answer.structured["keys"] = WARREN_TRY(key_changes(context, diff));
   if (flag_argument(arguments, "patch")) {
     answer.text = WARREN_TRY(patch_text(context, [&](const PatchSink& sink) { return write_past_patch(diff, sink); }));
     answer.structured["patch"] = answer.text;
@@ -171,11 +186,14 @@ Json diff_output() {
                                {"from_base64", text_schema("")}},
                               {"change", "path"});
   Json names = list_schema("", text_schema(""));
-  return object_schema({{"changes", list_schema("", std::move(change))},
-                        {"total", whole_number_schema("", 0)},
-                        {"keys", object_schema({{"added", names}, {"modified", names}, {"deleted", names}}, {})},
-                        {"patch", text_schema("")}},
-                       {"changes", "total", "keys"});
+  return object_schema(
+      {{"changes", list_schema("", std::move(change))},
+       {"total", whole_number_schema("", 0)},
+       {"keys",
+        object_schema(
+            {{"added", names}, {"modified", names}, {"deleted", names}, {"total", whole_number_schema("", 0)}}, {})},
+       {"patch", text_schema("")}},
+      {"changes", "total", "keys"});
 }
 
 }  // namespace

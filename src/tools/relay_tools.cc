@@ -175,7 +175,11 @@ Result<ToolAnswer> inbox_answer(ToolContext& context, const Json& arguments) {
   }
   WARREN_TRY(context.view.record("read", kInboxPath, Status(Ok{})));
   ToolAnswer answer;
-  answer.text = page.text.empty() ? "the inbox is empty" : std::move(page.text);
+  answer.text = !page.text.empty() ? std::move(page.text)
+                : total == 0       ? "the inbox is empty"
+                : page.unreadable.empty()
+                    ? fmt::format("nothing here; the inbox has {} files in all", total)
+                    : fmt::format("no readable message here; {} files are not messages", page.unreadable.size());
   if (is_known_to_be_down(*mail.root)) answer.text += "\n(no relay is running, so nothing new arrives)";
   answer.structured["messages"] = std::move(page.messages);
   answer.structured["unreadable"] = std::move(page.unreadable);

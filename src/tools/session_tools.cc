@@ -78,10 +78,15 @@ Result<std::string> base_path_of(ToolContext& context, const std::string& given)
 Result<Json> applied_json(const ProgramEnd& end) {
   if (end.is_ended) {
     return Error(Code::kUnavailable, "the apply was ended before it was complete",
-                 "Nothing is half-written: the next apply finishes or undoes it.");
+                 "It may be incomplete: the next apply, here or with `warren apply`, finishes or undoes it.");
   }
   Result<Json> printed = parse_json(end.output);
   if (printed.ok() && printed->is_object()) return printed;
+  if (end.status == 0) {
+    return Error(Code::kTooLarge,
+                 fmt::format("it ended well, but its report is {}", end.is_cut ? "too long" : "not JSON"),
+                 "Look at diff: what was applied is not in it any more. Give \"paths\" to apply less at once.");
+  }
   std::string why = end.errors.empty() ? fmt::format("it ended with status {}", end.status) : end.errors;
   return Error(Code::kUnavailable, fmt::format("nothing was applied: {}", why.substr(0, 4000)),
                "Ask the operator, who can look with `warren apply`.");

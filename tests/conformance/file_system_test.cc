@@ -300,6 +300,29 @@ TEST_P(FileSystemTest, UnitsNestAndSeeTheirOwnChanges) {
   EXPECT_TRUE(has_name(kRootInode, "b"));
 }
 
+TEST_P(FileSystemTest, AnInnerUnitThatWasNotCommittedFailsTheOuterOne) {
+  make_file("old");
+  {
+    auto outer = must(fs_.begin(UnitAccess::kWrite));
+    make_file("a");
+    {
+      auto inner = must(fs_.begin(UnitAccess::kWrite));
+      make_file("b");
+    }
+    EXPECT_EQ(error_of(outer->commit()), Code::kIo);
+  }
+  EXPECT_FALSE(has_name(kRootInode, "a"));
+  EXPECT_FALSE(has_name(kRootInode, "b"));
+  {
+    auto outer = must(fs_.begin(UnitAccess::kWrite));
+    make_file("c");
+    { auto inner = must(fs_.begin(UnitAccess::kWrite)); }  // changes nothing
+    EXPECT_OK(outer->commit());
+  }
+  EXPECT_TRUE(has_name(kRootInode, "c"));
+  EXPECT_TRUE(has_name(kRootInode, "old"));
+}
+
 TEST_P(FileSystemTest, AFailedCallInAUnitDoesNotSpoilTheRest) {
   auto unit = must(fs_.begin(UnitAccess::kWrite));
   make_file("a");

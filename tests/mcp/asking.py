@@ -63,6 +63,22 @@ class Asking(unittest.TestCase):
         self.assertFalse(server.call("remove", path="/dir", recursive=True)["isError"])
         self.assertFalse(self.exists("/dir"))
 
+    def test_what_is_denied_while_the_user_is_asked_is_not_restored(self):
+        self.warren("checkpoint", "a", "take", "start")
+        self.warren("fs", "a", "write", "/dir/file", "2")
+        server = self.server(capabilities={"elicitation": {}})
+
+        def reply(_):
+            rules = {"version": 1, "default": "allow", "rules": [{"effect": "deny", "path": "/dir"}]}
+            pathlib.Path(f"{self.folder}/rules.json").write_text(json.dumps(rules), encoding="utf8")
+            self.warren("policy", "a", "set", "rules.json")
+            return {"action": "accept", "content": {"confirm": True}}
+
+        server.answer_request = reply
+        answer = server.call("restore", checkpoint="start", paths=["/dir/file"])
+        self.assertEqual(json.loads(answer["content"][0]["text"])["error_type"], "denied", answer)
+        self.assertEqual(self.warren("fs", "a", "cat", "/dir/file"), "2")
+
     def test_a_client_that_cannot_ask_is_not_asked(self):
         server = self.server()
         self.assertFalse(server.call("remove", path="/dir", recursive=True)["isError"])

@@ -83,6 +83,12 @@ class Refusals(unittest.TestCase):
         self.fails(server.call("kv_set", key="secret/b", value=1), "denied")
         self.assertEqual(self.works(server.call("kv_list"))["keys"], ["plan"])
         self.assertIn("error", server.ask("resources/read", uri="kv://a/secret/a"))
+        self.works(server.call("checkpoint", name="then"))
+        for key in ("secret/a", "secret/b", "plan", "more"):
+            self.warren("kv", "a", "set", key, "2")
+        changed = self.works(server.call("diff", **{"from": "then"}))["keys"]
+        self.assertEqual(changed, {"added": ["more"], "modified": ["plan"], "deleted": [], "total": 2})
+        self.warren("kv", "a", "set", "secret/a", "1")
         self.fails(server.call("kv_set", key="long", value="x" * 30), "limit")
         self.works(server.call("kv_set", key="short", value="x"))
         self.assertEqual(self.warren("kv", "a", "get", "secret/a").strip(), "1")

@@ -23,7 +23,7 @@ ATTEMPTS = {
     "copy": [{"from": "/vault/gold", "to": "/open/gold"}, {"from": "/vault", "to": "/open/all", "recursive": True},
              {"from": "/open/note", "to": "/vault/new"}],
     "edit_file": [{"path": "/vault/gold", "edits": [{"old_text": SECRET, "new_text": "x"}]}],
-    "find": [{"path": "/vault", "name": "*"}],
+    "find": [{"path": "/vault", "pattern": "*"}, {"path": "/", "pattern": "gold"}],
     "grep": [{"path": "/vault", "pattern": "eas"}],
     "mkdir": [{"path": "/vault/dir"}],
     "read_file": [{"path": "/vault/gold"}, {"path": "/open/../vault/gold"}, {"path": "/agent/a/vault/gold"}, {"path": "/open/link"}],
@@ -46,7 +46,7 @@ ATTEMPTS = {
                {"command": "insert", "path": "/memories/vault/gold", "insert_line": 0, "insert_text": "x"},
                {"command": "delete", "path": "/memories/vault/gold"},
                {"command": "rename", "old_path": "/memories/vault/gold", "new_path": "/memories/gold"}],
-    "search": [{"query": SECRET}, {"query": SECRET, "mode": "grep"}],
+    "search": [{"query": SECRET}, {"pattern": SECRET}],
     "context_search": [{"query": SECRET}],
     "context_read": [{"path": "vault:/gold"}],
     "context_write": [{"path": "vault:/gold", "content": "x", "on_conflict": "overwrite"}, {"path": "vault:/new", "content": "x"}],
@@ -65,6 +65,8 @@ ATTEMPTS = {
 NO_PATH = {"kv_get", "kv_set", "kv_delete", "kv_list", "checkpoint", "history", "context_list_drives"}
 # What tells that a name exists, or its attributes, is not denied: every other operation needs that (docs/design/vfs.md).
 LOOKS = {"access", "stat", "context_exists", "context_info"}
+# What lists names, or counts: denied ones are not among them. `diff` shows what a link says, not only names.
+LISTS = {"find", "tree", "context_tree", "context_dir_size", "grep", "search", "context_search"}
 
 
 class Rights(unittest.TestCase):
@@ -96,6 +98,14 @@ class Rights(unittest.TestCase):
     def contents(self):
         return [self.warren("fs", "a", "cat", path) for path in ("/vault/gold", "/mem/vault/gold", "/context/vault/gold")]
 
+    @staticmethod
+    def found(answer):
+        """What an answer tells about /vault/gold: lines and values that name it, and counts that are not 0."""
+        told = answer["structuredContent"]
+        lines = [line for line in answer["content"][0]["text"].splitlines() if "gold" in line]
+        counted = [key for key in ("items", "size_bytes") if isinstance(told.get(key), int) and told[key] > 0]
+        return lines + counted + [key for key, value in told.items() if "gold" in json.dumps(value)]
+
     def test_every_tool_obeys_the_policy(self):
         self.deny()
         server = self.server()
@@ -106,8 +116,12 @@ class Rights(unittest.TestCase):
                 answer = server.call(tool, **arguments)
                 told = json.dumps(answer)
                 self.assertNotIn(SECRET, told, (tool, arguments))
-                if tool not in LOOKS | {"find", "grep", "search", "context_search", "diff", "tree", "context_tree", "context_dir_size"}:
+                if tool not in LOOKS | LISTS | {"diff"}:
                     self.assertTrue(answer["isError"], (tool, arguments, answer))
+                elif answer["isError"]:
+                    self.assertEqual(json.loads(answer["content"][0]["text"])["error_type"], "denied", (tool, arguments, answer))
+                elif tool in LISTS:
+                    self.assertEqual(self.found(answer), [], (tool, arguments))
         self.assertEqual(self.contents(), before)
         self.assertNotIn("gold", self.warren("fs", "a", "ls", "/open").split())
         refused = self.warren("audit", "a", "show", "--outcome", "failed")
@@ -120,6 +134,12 @@ class Rights(unittest.TestCase):
                                 ("grep", {"path": "/vault", "pattern": "eas"}), ("search", {"query": SECRET}),
                                 ("diff", {"from": "empty", "patch": True})):
             self.assertIn(SECRET, json.dumps(server.call(tool, **arguments)), tool)
+        for tool in sorted(LOOKS | LISTS):
+            for arguments in ATTEMPTS[tool]:
+                answer = server.call(tool, **arguments)
+                self.assertFalse(answer["isError"], (tool, arguments, answer))
+                if tool in LISTS:
+                    self.assertNotEqual(self.found(answer), [], (tool, arguments, answer))
 
     def test_resources_obey_the_policy(self):
         self.deny()
@@ -198,7 +218,7 @@ class Rights(unittest.TestCase):
 
     def test_options_that_contradict_each_other_are_refused(self):
         for args in (["--as", "peer", "--as-operator"], ["--as", "peer", "--tools", "keys"], ["--as", "../x"],
-                     ["--as", "peer", "--relay-as", "x"]):
+                     ["--as", "peer", "--relay-as", "x"], ["--relay-as", ""]):
             done = subprocess.run([WARREN, "serve", "mcp", "a", *args], cwd=self.folder, capture_output=True, text=True,
                                   stdin=subprocess.DEVNULL, check=False, env=self.environment)
             self.assertEqual(done.returncode, 1, args)

@@ -4,10 +4,12 @@ import datetime
 import json
 import os
 import re
+import signal
+import subprocess
 import time
 import unittest.mock
 
-from relaying import RelayCase, configure, main
+from relaying import WARREN, RelayCase, configure, die_with_parent, main, query
 
 
 class Reading(RelayCase):
@@ -176,6 +178,43 @@ class Removing(RelayCase):
         self.assertEqual(self.statuses()["bob"], "active")
         self.assertEqual(self.command("remove", "bob", "--force").stderr, "lost: 1 unread message\n")
         self.assertFalse((self.root / "agents/bob").exists())
+
+    def start_removal(self, *options):
+        """While the relay is stopped: returns the command, and the directory that it has moved away."""
+        os.kill(self.process.pid, signal.SIGSTOP)
+        process = subprocess.Popen([WARREN, "relay", "remove", "bob", "--root", self.root, *options],
+                                   stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
+        self.wait(lambda: query(self.root, "SELECT 1 FROM pending_operations WHERE operation_type = 'remove'"))
+        [moved] = (self.root / "tmp").glob("removed-*")
+        self.assertLess(time.time() - moved.stat().st_mtime, 60)
+        return process, moved
+
+    def test_mail_that_a_busy_relay_delivers_meanwhile_is_kept(self):
+        self.up()
+        self.agent("alice", "bob")
+        os.utime(self.root / "agents/bob", (0, 0))
+        process, moved = self.start_removal()
+        # As the relay does through a descriptor that it has kept open.
+        (moved / "inbox/1706123456789012345-a1b2c3d4.msg").write_text("FROM: alice\n\nhi")
+        os.kill(self.process.pid, signal.SIGCONT)
+        error = process.communicate(timeout=60)[1]
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("agent 'bob' got 1 unread message meanwhile", error)
+        self.assertTrue((self.root / "agents/bob/inbox/1706123456789012345-a1b2c3d4.msg").exists())
+        self.wait(lambda: self.statuses()["bob"] == "active")
+
+    def test_an_agent_stays_if_the_relay_does_not_answer(self):
+        self.up()
+        self.agent("alice", "bob")
+        process, _ = self.start_removal("--timeout", "100ms")
+        error = process.communicate(timeout=60)[1]
+        self.assertEqual(process.returncode, 1)
+        self.assertIn("timed out", error)
+        self.assertTrue((self.root / "agents/bob/inbox").exists())
+        os.kill(self.process.pid, signal.SIGCONT)
+        self.wait(lambda: self.log_events("operation_failed"))
+        self.assertIn("registered again", self.log_events("operation_failed")[0]["error"])
+        self.assertEqual(self.statuses()["bob"], "active")
 
     def test_waiting_mail_becomes_dead_letters_and_no_later_agent_gets_it(self):
         self.up()

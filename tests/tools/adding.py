@@ -157,10 +157,16 @@ def every_cell_of_a_workbook_is_read(world):
     bomb = "<worksheet><row>" + '<c t="s"><v>0</v></c>' * 1000 + "</row></worksheet>"
     make("bomb.xlsx", {**parts, "xl/worksheets/sheet1.xml": bomb,
                        "xl/sharedStrings.xml": "<sst><si><t>" + "x" * (1 << 20) + "</t></si></sst>"})
-    add(world, "plain.xlsx", "shared.xlsx", "broken.xlsx", "bomb.xlsx", "--drive", "d")
+    sheets = '<sheet name="Prices" r:id="r1"/>' * 200
+    make("twice.xlsx", {**parts, "xl/workbook.xml": f'<workbook xmlns:r="r"><sheets>{sheets}</sheets></workbook>'})
+    make("empty.xlsx", {**parts, "xl/worksheets/sheet1.xml": "<worksheet>" + "<c/>" * 7_000_000 + "</worksheet>"})
+    add(world, "plain.xlsx", "shared.xlsx", "broken.xlsx", "bomb.xlsx", "twice.xlsx", "empty.xlsx", "--drive", "d")
     read = lambda name: world.tool("context_read", {"path": f"d:/{name}"})["content"]  # noqa: E731
     assert read("plain.xlsx") == "Prices\n\t42.5\ninline\tTRUE\n", read("plain.xlsx")
     assert read("shared.xlsx") == "Prices\napricot\t42.5\ninline\tTRUE\n", read("shared.xlsx")
+    assert read("twice.xlsx") == read("plain.xlsx"), read("twice.xlsx")
+    error = world.fails("context_read", {"path": "d:/empty.xlsx"})
+    assert "elements" in error["message"], error
     error = world.fails("context_read", {"path": "d:/broken.xlsx"})
     assert "damaged" in error["message"], error
     error = world.fails("context_read", {"path": "d:/bomb.xlsx"})
@@ -184,6 +190,14 @@ def a_page_and_pages_below_it(world):
         report = json.loads(world.run("context", "a", "refresh", "--all", "--allow-private", "--json"))
         assert report["replaced"] == 1, report
         assert world.tool("context_read", {"path": web.url + "/m"})["content"] == "newer\n"
+        for path in ("/m", "/d"):
+            Pages.content[path] = (200, "text/plain", b"newest\n")
+            report = json.loads(world.run("context", "a", "refresh", web.url + path, "--allow-private", "--json"))
+            assert report["replaced"] == 1, (path, report)
+            assert b"newest" in world.run("context", "a", "chunks", web.url + path, "--json"), path
+        # The content of the page, but written here.
+        world.tool("context_write", {"path": web.url + "/m", "content": "newest\n", "on_conflict": "overwrite"})
+        assert add(world, web.url + "/m", "--allow-private")["unchanged"] == 1
 
 
 def the_policy_is_asked_before_the_network(world):

@@ -87,9 +87,9 @@ class RelayClient {
   // the message was taken.
   Result<std::string> save(const RelayAttachment& attachment, const std::string& dir);
 
-  // These take the message out of the inbox. kNotFound: it is not there.
-  Status take(const std::string& file);  // it counts as read
-  // By the name in the inbox, or by the id: the sender learns whether it was processed.
+  // These take the message out of the inbox.
+  Status take(const std::string& file);  // it counts as read; kNotFound: it is not there
+  // By the name in the inbox, or by the id: the sender learns whether it was processed. Ok if it is not there any more.
   Status acknowledge(std::string_view reference);
   Status refuse(std::string_view reference, std::string_view why);
 

@@ -136,7 +136,7 @@ std::optional<std::string> problem_with_adding(const Arguments& args) {
 
 // Keeps the search index up to date. Returns whether there is more to embed; without an embedder, or if it does not
 // answer, searches say so.
-bool embed_a_little(ToolIndex& index) {
+bool update_index(ToolIndex& index) {
   constexpr std::chrono::milliseconds kSlice{200};
   Result<ContextIndex*> open = index.open();
   if (!open.ok() || !(*open)->catch_up().ok()) return false;
@@ -168,7 +168,7 @@ Result<Exit> watch_sources(Context& context, const Arguments& args) {
   if (watch->is_interrupted()) return Exit::kOk;
   shows_changes = true;
   ToolIndex index(context, *view.agent);
-  return watch->run(context, args, view, ingest, [&] { return embed_a_little(index); });
+  return watch->run(context, args, view, ingest, [&] { return update_index(index); });
 }
 
 Result<Exit> run_context_add(Context& context, const Arguments& args) {
@@ -189,6 +189,15 @@ Result<Exit> run_context_add(Context& context, const Arguments& args) {
   return show_report(context, args, report);
 }
 
+// A page is where it is now: it may have become a folder's, or was moved.
+Result<Ref> find_named_item(Context& context, Agent& agent, FileSystem& view, const std::string& given) {
+  if (!looks_like_web_address(given)) return parse_ref(given);
+  WebItem item = WARREN_TRY(find_web_item(given));
+  Items items(agent, view, context.clock);
+  auto unit = WARREN_TRY(view.begin(UnitAccess::kRead));
+  return items.find_page(item.ref, item.source);
+}
+
 // Every item that came from the web, or those that were named, or those of sessions.
 Result<Exit> run_context_refresh(Context& context, const Arguments& args) {
   const std::vector<std::string>& named = args.all("REF");
@@ -196,13 +205,12 @@ Result<Exit> run_context_refresh(Context& context, const Arguments& args) {
   if (ways > 1 || (ways == 0 && !args.has("session"))) {
     return refuse(context, "give the items to refresh, or --all, or --session NAME");
   }
+  OpenView view = WARREN_TRY(open_for_tools(context, args));
   std::vector<Ref> refs;
   for (const std::string& one : named) {
-    Ref ref = looks_like_web_address(one) ? WARREN_TRY(find_web_item(one))
-    .ref : WARREN_TRY(parse_ref(one));
+    Ref ref = WARREN_TRY(find_named_item(context, *view.agent, *view.fs, one));
     refs.push_back(std::move(ref));
   }
-  OpenView view = WARREN_TRY(open_for_tools(context, args));
   Ingest ingest(*view.agent, *view.fs, context.clock, ingest_options(args));
   for (const Ref& ref : refs) WARREN_TRY(ingest.refresh(ref));
   if (args.has("all")) WARREN_TRY(ingest.refresh_all());

@@ -181,16 +181,20 @@ Result<Exit> run_context_rebuild(Context& context, const Arguments& args) {
 // A reference is a path below /context.
 Result<std::string> path_of_item(Context& context, Agent& agent, const std::string& given) {
   if (given.starts_with('/')) return given;
+  FileSystem* tree = WARREN_TRY(agent.namespace_tree());
+  Items items(agent, *tree, context.clock);
+  auto unit = WARREN_TRY(tree->begin(UnitAccess::kRead));
   if (looks_like_uuid(given)) {
-    FileSystem* tree = WARREN_TRY(agent.namespace_tree());
-    Items items(agent, *tree, context.clock);
-    auto unit = WARREN_TRY(tree->begin(UnitAccess::kRead));
     std::optional<Ref> found = WARREN_TRY(items.find_by_id(given));
     if (!found) return Error(Code::kNotFound, fmt::format("no item has the id {}", quote(given)));
     return namespace_path(*found);
   }
-  Ref ref = looks_like_web_address(given) ? WARREN_TRY(find_web_item(given))
-  .ref : WARREN_TRY(parse_ref(given));
+  if (looks_like_web_address(given)) {
+    WebItem item = WARREN_TRY(find_web_item(given));
+    Ref page = WARREN_TRY(items.find_page(item.ref, item.source));
+    return namespace_path(page);
+  }
+  Ref ref = WARREN_TRY(parse_ref(given));
   return namespace_path(ref);
 }
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,6 +18,7 @@
 #include "os/host_files.h"
 #include "os/host_tree.h"
 #include "relay/protocol/names.h"
+#include "relay/upkeep/sweeper.h"
 
 namespace warren::cli {
 namespace {
@@ -76,17 +78,19 @@ Status check_has_no_process(relay::Ledger& ledger, const std::string& name) {
   return Ok{};
 }
 
-// Moves the agent's directory to tmp/, which is at once and as a whole. Returns its new name there.
-Result<std::string> set_aside(const relay::Root& root, const std::string& name) {
+// Moves the agent's directory to tmp/, which is at once and as a whole. Returns its new name there. The relay removes
+// what is left of it after days; a rename does not change its time.
+Result<std::string> set_aside(const relay::Root& root, int home, const std::string& name) {
   std::uint64_t random = 0;
   if (::getrandom(&random, sizeof random, 0) != sizeof random) return system_error(errno, "get random bytes");
-  std::string aside = fmt::format("removed-{:016x}", random);
+  std::string aside = fmt::format("{}{:016x}", relay::kRemovedPrefix, random);
   Fd tmp = WARREN_TRY(relay::open_below(root.dir(), "tmp", O_RDONLY | O_DIRECTORY));
+  if (::futimens(home, nullptr) != 0) return system_error(errno, fmt::format("touch agent {}", quote(name)));
   if (::renameat(root.agents(), name.c_str(), tmp.get(), aside.c_str()) == 0) return aside;
   return system_error(errno, fmt::format("remove the directory of agent {}", quote(name)));
 }
 
-// Mail that arrived while we looked: the agent gets its directory back.
+// The agent gets its directory back.
 Status put_back(const relay::Root& root, const std::string& aside, const std::string& name) {
   Fd tmp = WARREN_TRY(relay::open_below(root.dir(), "tmp", O_RDONLY | O_DIRECTORY));
   if (::renameat2(tmp.get(), aside.c_str(), root.agents(), name.c_str(), RENAME_NOREPLACE) == 0) return Ok{};
@@ -101,7 +105,7 @@ Result<std::int64_t> request_removal(relay::Ledger& ledger, const relay::Root& r
   return operation;
 }
 
-// The directory is gone already. A relay that is not running does the rest when it starts.
+// A relay that is not running does it when it starts.
 Status wait_for_removal(Context& context, const Arguments& args, const relay::Root& root, std::int64_t operation) {
   std::chrono::milliseconds timeout = WARREN_TRY(parse_duration(args.get("timeout")));
   std::int64_t until_ns = context.clock.monotonic_ns() + std::chrono::nanoseconds(timeout).count();
@@ -117,11 +121,36 @@ Status wait_for_removal(Context& context, const Arguments& args, const relay::Ro
       return Ok{};
     }
     if (context.clock.monotonic_ns() > until_ns) {
-      return Error(Code::kTimeout, "timed out: the directory is removed, but the relay has not noticed yet",
-                   "`warren relay operations` lists the request");
+      return Error(Code::kTimeout, "timed out: the relay has not carried it out, so the agent stays",
+                   "`warren relay operations` lists the request, which will fail");
     }
     ::poll(nullptr, 0, 10);
   }
+}
+
+Error got_mail(const std::string& name, const Belongings& mail) {
+  return {Code::kNotEmpty,
+          fmt::format("agent {} got {} meanwhile; it is registered again, without its subscriptions", quote(name),
+                      in_words(mail)),
+          "with --force, unread and unsent messages are lost"};
+}
+
+// Until the relay has carried it out, it may put mail into the directory, wherever that is now. Returns the mail that
+// is lost or becomes dead letters. After an error the directory must be put back.
+Result<Belongings> end_registration(Context& context, const Arguments& args, const relay::Root& root,
+                                    relay::Ledger& reader, int home) {
+  const std::string& name = args.get("NAME");
+  bool is_forced = args.has("force");
+  auto ledger = WARREN_TRY(open_relay_ledger(context, root, relay::LedgerUse::kRequest));
+  Belongings mail = WARREN_TRY(count_belongings(home, reader, name));
+  if (!is_forced && !mail.is_empty()) return has_mail(name, mail);
+  std::int64_t operation = WARREN_TRY(request_removal(*ledger, root, name));
+  WARREN_TRY(wait_for_removal(context, args, root, operation));
+  mail.unread = WARREN_TRY(count_mail(home, "inbox"));
+  mail.unsent = WARREN_TRY(count_mail(home, "outbox"));
+  Belongings lost{.unread = mail.unread, .unsent = mail.unsent};
+  if (!is_forced && !lost.is_empty()) return got_mail(name, lost);
+  return mail;
 }
 
 Result<Exit> run_remove(Context& context, const Arguments& args) {
@@ -129,25 +158,23 @@ Result<Exit> run_remove(Context& context, const Arguments& args) {
   const std::string& name = args.get("NAME");
   bool is_forced = args.has("force");
   WARREN_TRY(check_relay_agent(*root, name));
-  auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRequest));
   auto reader = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
   if (!is_forced) WARREN_TRY(check_has_no_process(*reader, name));
   Fd home = WARREN_TRY(relay::open_below(root->agents(), name, O_RDONLY | O_DIRECTORY));
   Belongings mail = WARREN_TRY(count_belongings(home.get(), *reader, name));
   if (!is_forced && !mail.is_empty()) return has_mail(name, mail);
-  std::string aside = WARREN_TRY(set_aside(*root, name));
-  mail = WARREN_TRY(count_belongings(home.get(), *reader, name));
-  if (!is_forced && !mail.is_empty()) {
-    WARREN_TRY(put_back(*root, aside, name));
-    return has_mail(name, mail);
+  std::string aside = WARREN_TRY(set_aside(*root, home.get(), name));
+  Result<Belongings> ended = end_registration(context, args, *root, *reader, home.get());
+  if (!ended.ok()) {
+    WARREN_TRY(put_back(*root, aside, name).within([&] { return ended.error().message(); }));
+    return ended.error();
   }
-  std::int64_t operation = WARREN_TRY(request_removal(*ledger, *root, name));
+  mail = *ended;
   auto tmp = WARREN_TRY(HostTree::open(root->path() + "/tmp"));
   WARREN_TRY(tmp->remove_tree("/" + aside));
   Belongings lost{.unread = mail.unread, .unsent = mail.unsent};
   if (!lost.is_empty()) context.err.print("lost: {}\n", in_words(lost));
   if (mail.waiting > 0) context.err.print("now dead letters: {}\n", in_words({.waiting = mail.waiting}));
-  WARREN_TRY(wait_for_removal(context, args, *root, operation));
   return Exit::kOk;
 }
 

@@ -127,7 +127,7 @@ Json delivery_json(const relay::Delivery& delivery) {
 }
 
 // The ledger says "completed" once a message is in all inboxes. People want to know how far its recipients are: the
-// state of the delivery that is behind the others.
+// state of the least advanced delivery.
 std::string_view progress_of(const relay::MessageRow& message, const std::vector<relay::Delivery>& deliveries) {
   if (message.status == "failed") return "failed";
   if (deliveries.empty()) return message.status == "completed" ? "done" : "accepted";
@@ -135,8 +135,8 @@ std::string_view progress_of(const relay::MessageRow& message, const std::vector
   constexpr std::array kOrder{State::kHeld,      State::kStored, State::kRouted, State::kPending,
                               State::kDelivered, State::kRead,   State::kNacked, State::kAcked};
   auto place_of = [&](const relay::Delivery& one) { return std::find(kOrder.begin(), kOrder.end(), one.state); };
-  auto is_behind = [&](const relay::Delivery& a, const relay::Delivery& b) { return place_of(a) < place_of(b); };
-  return relay::name_of(std::min_element(deliveries.begin(), deliveries.end(), is_behind)->state);
+  auto is_less_advanced = [&](const relay::Delivery& a, const relay::Delivery& b) { return place_of(a) < place_of(b); };
+  return relay::name_of(std::min_element(deliveries.begin(), deliveries.end(), is_less_advanced)->state);
 }
 
 Result<Exit> show_message(Context& context, const Arguments& args, relay::Ledger& ledger) {

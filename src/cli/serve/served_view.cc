@@ -138,7 +138,8 @@ Status check_allowed(const Arguments& args) {
 Result<std::optional<RelayPlace>> find_relay_place(Context& context, const Arguments& args) {
   std::optional<std::string> name = args.find("relay-as");
   std::optional<std::string> root = args.find("relay");
-  if (!name || name->empty()) {
+  if (name && name->empty()) return Error(Code::kInvalid, "--relay-as: the name is empty");
+  if (!name) {
     if (root) return Error(Code::kInvalid, "--relay needs --relay-as NAME");
     return std::optional<RelayPlace>();
   }

@@ -22,7 +22,8 @@ namespace {
 
 constexpr std::int64_t kDaySeconds = 86'400;
 constexpr std::int64_t kLeftoverSeconds = 3600;
-constexpr std::string_view kSwept = "swept-";  // prefix in tmp/ of a day that is being removed
+constexpr std::int64_t kRemovedSeconds = 7 * kDaySeconds;  // of agents: somebody may want to put one back
+constexpr std::string_view kSwept = "swept-";              // prefix in tmp/ of a day that is being removed
 constexpr int kDirectory = O_RDONLY | O_DIRECTORY;
 
 // Calls visit(name) for each name while reading the directory, since there may be a million. False from visit stops.
@@ -67,7 +68,8 @@ Result<std::uint64_t> Sweeper::remove_leftovers() {
     struct stat info {};
     if (::fstatat(tmp.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
     bool is_swept = name.starts_with(kSwept) && S_ISDIR(info.st_mode);
-    if (!is_swept && info.st_mtim.tv_sec > clock_.now().seconds - kLeftoverSeconds) continue;
+    std::int64_t keep_seconds = name.starts_with(kRemovedPrefix) ? kRemovedSeconds : kLeftoverSeconds;
+    if (!is_swept && info.st_mtim.tv_sec > clock_.now().seconds - keep_seconds) continue;
     if (is_swept) WARREN_TRY(remove_swept(name));
     else WARREN_TRY(tree->remove_tree("/" + name));
     ++removed;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -16,6 +17,8 @@
 #include "relay/root/root.h"
 
 namespace warren::relay {
+
+inline constexpr std::string_view kRemovedPrefix = "removed-";  // in tmp/, of the directory of a removed agent
 
 // For one thread. Root, ledger and clock must outlive it. `may_go_on` is called after each file and may block; once it
 // returns false, everything stops early, without an error.

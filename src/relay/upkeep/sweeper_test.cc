@@ -119,6 +119,8 @@ TEST_F(SweeperTest, LeftoversThatMayStillBeInUseStay) {
   touch("tmp/old", kNow - 3601);
   write("tmp/young/half");
   touch("tmp/young", kNow - 3599);
+  write("tmp/removed-0123456789abcdef/inbox/1-aaaaaaaa.msg");
+  touch("tmp/removed-0123456789abcdef", kNow - 6 * kDay);
   write("tmp/deliveries/1-aaaaaaaa.msg.bob", kNow - 2 * kDay);
   touch("tmp/deliveries", kNow - 2 * kDay);
   ASSERT_EQ(::symlink(dir.path().c_str(), (root->path() + "/tmp/link").c_str()), 0);
@@ -127,6 +129,9 @@ TEST_F(SweeperTest, LeftoversThatMayStillBeInUseStay) {
   EXPECT_FALSE(exists("tmp/old"));
   EXPECT_FALSE(exists("tmp/link"));
   EXPECT_TRUE(exists("tmp/young"));
+  EXPECT_TRUE(exists("tmp/removed-0123456789abcdef/inbox/1-aaaaaaaa.msg"));
+  touch("tmp/removed-0123456789abcdef", kNow - 8 * kDay);
+  EXPECT_EQ(*sweeper().remove_leftovers(), 1U);
   EXPECT_TRUE(exists("tmp/deliveries/1-aaaaaaaa.msg.bob"));
 }
 
