@@ -1,17 +1,14 @@
 // fs edit: a file of an agent in the user's editor.
 #include <fmt/format.h>
 
-#include "agent/agent.h"
+#include "agent/agent_state.h"
 #include "agent/file_verbs.h"
 #include "base/path.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/editor.h"
-#include "fs/encrypted.h"
 #include "fs/path_ops.h"
 #include "os/host_files.h"
-#include "store/content_keys.h"
-#include "store/store.h"
 
 namespace warren::cli {
 namespace {
@@ -23,21 +20,13 @@ struct FileBefore {
   DraftFolder::Content kind = DraftFolder::Content::kAny;
 };
 
-// Whether it is encrypted, or will be.
-Result<bool> is_secret(Agent& agent, const std::string& path, bool is_there) {
-  if (agent.store().database().key()) return true;
-  if (is_there) return is_encrypted(agent.fs(), WARREN_TRY(stat(agent.fs(), path)).inode);
-  ContentKeys* keys = agent.store().content_keys();
-  return keys != nullptr && keys->find_for(path).has_value();
-}
-
 // The agent is not open while the editor runs: others use it meanwhile.
 Result<FileBefore> file_before(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_agent(context, args, Use::kWrite));
   const std::string& path = args.get("PATH");
   bool is_there = WARREN_TRY(exists(agent->fs(), path));
   FileBefore before;
-  if (WARREN_TRY(is_secret(*agent, path, is_there))) before.kind = DraftFolder::Content::kSecret;
+  if (WARREN_TRY(is_secret_file(*agent, path))) before.kind = DraftFolder::Content::kSecret;
   if (!is_there) {
     bool is_directory = path.ends_with('/');
     if (is_directory) return Error(Code::kIsDirectory, fmt::format("{} is the name of a directory", quote(path)));
