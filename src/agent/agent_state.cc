@@ -1,6 +1,9 @@
 #include "agent/agent_state.h"
 
 #include "agent/audit_trail.h"
+#include "fs/encrypted.h"
+#include "fs/path_ops.h"
+#include "store/content_keys.h"
 
 namespace warren {
 namespace {
@@ -41,5 +44,15 @@ Status change_quota(Agent& agent, const QuotaChanges& changes) {
 }
 
 Status empty_log_of(Agent& agent) { return agent.store().database().empty_log(); }
+
+Result<bool> is_secret_file(Agent& agent, const std::string& path) {
+  if (agent.store().database().key()) return true;
+  if (WARREN_TRY(exists(agent.fs(), path))) {
+    Attributes node = WARREN_TRY(stat(agent.fs(), path));
+    return is_encrypted(agent.fs(), node.inode);
+  }
+  ContentKeys* keys = agent.store().content_keys();
+  return keys != nullptr && keys->find_for(path).has_value();
+}
 
 }  // namespace warren

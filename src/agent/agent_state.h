@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "agent/agent.h"
@@ -18,6 +19,9 @@ Result<std::int64_t> run_query(Agent& agent, std::string_view sql, QueryAccess a
 
 Result<QuotaReport> get_quota(Agent& agent);
 Status change_quota(Agent& agent, const QuotaChanges& changes);
+
+// Whether the content of this file is encrypted, or will be once there is such a file.
+Result<bool> is_secret_file(Agent& agent, const std::string& path);
 
 // Copies everything into the agent file itself, which can then be renamed (Database::empty_log).
 Status empty_log_of(Agent& agent);

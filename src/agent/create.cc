@@ -420,6 +420,7 @@ Result<RekeyedAgent> rekey_agent(const RekeyOptions& options, Clock& clock) {
   auto database = WARREN_TRY(
       Database::open(path, {.mode = OpenMode::kReadWrite, .find_key = find_key, .conversion = Conversion::kPossible}));
   WARREN_TRY(database->hold_alone());
+  WARREN_TRY(database->leave_no_journal());
   std::optional<BaseNote> note = WARREN_TRY(find_base_note(path));
   remove_old_drafts(path, clock, DraftAge::kAny);
   std::string draft = name_of_draft(path);
@@ -444,6 +445,24 @@ Result<RekeyedAgent> rekey_agent(const RekeyOptions& options, Clock& clock) {
   if (!done.ok()) return undo_rekeying(draft, written, key, note_result, std::move(done).take_error());
   note_result(Written::kYes);
   return RekeyedAgent{.path = path, .key_note = key ? std::optional(key->note) : std::nullopt};
+}
+
+Status compact_agent(const std::string& path, Clock& clock) {
+  auto database = WARREN_TRY(Database::open(
+      path, {.mode = OpenMode::kReadWrite, .find_key = agent_keys(path), .conversion = Conversion::kPossible}));
+  if (database->key()) return Ok{};
+  WARREN_TRY(database->hold_alone());
+  WARREN_TRY(database->leave_no_journal());
+  std::optional<BaseNote> note = WARREN_TRY(find_base_note(path));
+  remove_old_drafts(path, clock, DraftAge::kAny);
+  std::string draft = name_of_draft(path);
+  Status done = database->write_anew(draft, nullptr);
+  if (done.ok()) done = give_owner_and_mode(path, draft);
+  if (done.ok() && note) done = put_base_note(draft, *note);
+  if (done.ok()) done = move_into_place(draft, path, Replace::kYes);
+  if (done.ok()) database->outwait_others();
+  else remove_draft(draft);
+  return done;
 }
 
 }  // namespace warren

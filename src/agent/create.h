@@ -107,4 +107,8 @@ struct RekeyedAgent {
 };
 Result<RekeyedAgent> rekey_agent(const RekeyOptions& options, Clock& clock);
 
+// Replaces the agent's file by one without unused pages, which may still have what was removed from it. Needs the space
+// of a copy for a while. Does nothing if the file is encrypted as a whole. kBusy if it is open.
+Status compact_agent(const std::string& path, Clock& clock);
+
 }  // namespace warren

@@ -9,6 +9,7 @@
 #include "agent/agent.h"
 #include "agent/create.h"
 #include "agent/locate.h"
+#include "base/limits.h"
 #include "base/path.h"
 #include "store/history.h"
 #include "store/sqlite_fs.h"
@@ -80,14 +81,14 @@ Status change_with_new_key(const FileEncryption& options, FileEncryptionReport& 
   return changed;
 }
 
-// Unused pages of the file, and its log, still have the content as it was, unless the whole file is encrypted. (Then
-// VACUUM must not run: its temporary file would not be.)
-Status compact(const std::string& path, FileEncryptionReport& report) {
-  Status done =
-      change_alone(path, [](Database& database) { return database.key() ? Status(Ok{}) : database.execute("VACUUM"); });
+// Unused pages of the file, and its log, still have the content as it was, unless the whole file is encrypted. Not by a
+// VACUUM, which holds all of it in memory and in a journal.
+Status compact(FileEncryptionReport& report, Clock& clock) {
+  Status done = compact_agent(report.path, clock);
   if (done.ok()) return Ok{};
   report.is_compact = false;
-  return done.error().code() == Code::kBusy ? Status(Ok{}) : std::move(done);
+  Code why = done.error().code();
+  return why == Code::kBusy || why == Code::kNoSpace ? Status(Ok{}) : std::move(done);
 }
 
 Status count_checkpoints(Store& store, FileEncryptionReport& report) {
@@ -138,7 +139,7 @@ Result<FileEncryptionReport> encrypt_files(const FileEncryption& options, Clock&
     WARREN_TRY(count_checkpoints(*store, report));
   }
   WARREN_TRY(remove_search_index(report.path));  // it may have the text of these files
-  WARREN_TRY(compact(report.path, report));
+  WARREN_TRY(compact(report, clock));
   return report;
 }
 
@@ -162,13 +163,32 @@ Result<FileEncryptionReport> decrypt_files(const FileEncryption& options, Clock&
 
 namespace {
 
+// What is damaged, or has a key that nobody knows, keeps that key, whatever is called.
+Result<bool> can_be_read(SqliteFs& fs, Inode node) {
+  std::vector<std::byte> buffer(limits::kCopyBytes);
+  for (std::uint64_t at = 0;;) {
+    Result<std::size_t> got = fs.read(node, at, buffer);
+    Code why = got.ok() ? Code::kInternal : got.error().code();
+    bool is_lost = !got.ok() && (why == Code::kCorrupt || why == Code::kDenied || why == Code::kStale);
+    if (is_lost) return false;
+    std::size_t count = WARREN_TRY(std::move(got));
+    if (count == 0) return true;
+    at += count;
+  }
+}
+
 // Whether an earlier call has given these patterns a key, and was interrupted before all files had it.
 Result<bool> is_unfinished(Store& store, const std::vector<std::int64_t>& keys) {
-  Transaction view = WARREN_TRY(Transaction::begin(store.database(), Access::kRead));
   for (const ContentKeyRow& row : store.content_keys()->rows()) {
     if (!row.replaced_by || std::ranges::find(keys, *row.replaced_by) == keys.end()) continue;
-    std::vector<Inode> left = WARREN_TRY(store.fs().ciphers()->list_of_key(row.id));
-    if (!left.empty()) return true;
+    std::vector<Inode> left;
+    {
+      Transaction view = WARREN_TRY(Transaction::begin(store.database(), Access::kRead));
+      left = WARREN_TRY(store.fs().ciphers()->list_of_key(row.id));
+    }
+    for (Inode node : left) {
+      if (WARREN_TRY(can_be_read(store.fs(), node))) return true;
+    }
   }
   return false;
 }
@@ -190,6 +210,10 @@ Result<FileEncryptionReport> rekey_files(const FileEncryption& options, Clock& c
       WARREN_TRY(store->content_keys()->get(found->key));  // without it, nothing can be encrypted anew
     }
     goes_on = WARREN_TRY(is_unfinished(*store, old));
+  }
+  if (goes_on && options.source) {
+    return Error(Code::kExists, "an earlier change of this key is not finished, and has its own new one",
+                 "run it without a key option first, to finish that");
   }
   if (!goes_on) {
     WARREN_TRY(change_with_new_key(

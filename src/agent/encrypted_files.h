@@ -25,7 +25,8 @@ struct FileEncryptionReport {
   RecodedFiles done;
   std::optional<std::string> key_note;  // of a new key
   std::uint64_t checkpoints = 0;        // that may have the files as they were
-  // The file may still have unencrypted content in unused pages: somebody has the agent open.
+  // The file may still have unencrypted content in unused pages: somebody has the agent open, or the disk is too full
+  // for a copy.
   bool is_compact = true;
 };
 

@@ -338,15 +338,18 @@ Result<std::vector<ContentKeyPlace>> list_content_key_places(const std::string& 
 
 namespace {
 
-// The key of files that this source has.
-Result<std::string> adopt_content_key(const std::string& agent_path, const KeySource& source, ContentKeys& keys) {
+// The keys of files that this source has: a password may be that of several. The path of the first note.
+Result<std::optional<std::string>> adopt_content_keys(const std::string& agent_path, const KeySource& source,
+                                                      ContentKeys& keys) {
+  std::optional<std::string> first;
   for (const ContentKeyRow& row : keys.rows()) {
     Secret secret(WARREN_TRY(derive_content(source, row.salt)));
     Sha256::Value proof = ContentKey::proof_of(as_bytes(secret.text()));
-    if (as_text(Bytes(proof)) == row.proof) return put_key_note(row.salt, source, agent_path);
+    if (as_text(Bytes(proof)) != row.proof) continue;
+    std::string note = WARREN_TRY(put_key_note(row.salt, source, agent_path));
+    if (!first) first = std::move(note);
   }
-  return Error(Code::kDenied, fmt::format("no file of agent {} is encrypted with the key in {}",
-                                          quote(agent_id_of(agent_path)), describe(source)));
+  return first;
 }
 
 }  // namespace
@@ -354,21 +357,29 @@ Result<std::string> adopt_content_key(const std::string& agent_path, const KeySo
 Result<std::string> adopt_key(const std::string& agent_path, const KeySource& source, Clock& clock) {
   StoreOptions options{.mode = OpenMode::kReadOnly, .find_key = keys_from(source, agent_path)};
   Result<std::unique_ptr<Store>> whole = Store::open(agent_path, options, clock);
-  if (whole.ok() && (*whole)->database().key()) {
-    return put_key_note((*whole)->database().key()->salt(), source, agent_path);
-  }
-  // If it is encrypted as a whole, with another key, it may be the key of files in it.
   std::unique_ptr<Store> store;
+  std::optional<std::string> note;
   if (whole.ok()) {
     store = std::move(whole).take_value();
+    const SharedDatabaseKey& key = store->database().key();
+    if (key) note = WARREN_TRY(put_key_note(key->salt(), source, agent_path));
   } else {
+    // If it is encrypted as a whole, with another key, it may be the key of files in it.
     options.find_key = agent_keys(agent_path);
     Result<std::unique_ptr<Store>> known = Store::open(agent_path, options, clock);
     if (!known.ok() || (*known)->content_keys() == nullptr) return std::move(whole).take_error();
     store = std::move(known).take_value();
   }
-  if (store->content_keys() == nullptr) return not_encrypted(agent_path);
-  return adopt_content_key(agent_path, source, *store->content_keys());
+  if (store->content_keys() != nullptr) {
+    std::optional<std::string> of_files = WARREN_TRY(adopt_content_keys(agent_path, source, *store->content_keys()));
+    if (!note) note = std::move(of_files);
+    if (!note) {
+      return Error(Code::kDenied, fmt::format("no file of agent {} is encrypted with the key in {}",
+                                              quote(agent_id_of(agent_path)), describe(source)));
+    }
+  }
+  if (!note) return not_encrypted(agent_path);
+  return *std::move(note);
 }
 
 }  // namespace warren

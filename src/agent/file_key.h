@@ -92,8 +92,8 @@ struct ContentKeyPlace {
 };
 Result<std::vector<ContentKeyPlace>> list_content_key_places(const std::string& agent_path, Clock& clock);
 
-// Notes that the agent's key comes from this source, once the agent was opened with it, or, if it is a key of its
-// files, that key. Returns the note's path. kInvalid if nothing is encrypted, kDenied if it is not the key.
+// Notes that the agent's key comes from this source, once the agent was opened with it, and so do all keys of its files
+// that fit. Returns the path of the first note. kInvalid if nothing is encrypted, kDenied if it is none of the keys.
 Result<std::string> adopt_key(const std::string& agent_path, const KeySource& source, Clock& clock);
 
 // Finds keys in this source only.

@@ -2,12 +2,28 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "base/limits.h"
+#include "base/path.h"
 #include "changes/compare.h"
+#include "fs/encrypted.h"
 #include "fs/file.h"
 #include "fs/path_ops.h"
 
 namespace warren {
+
+Status check_stays_encrypted(FileSystem& from, const std::string& from_path, FileSystem& to,
+                             const std::string& to_path) {
+  Attributes source = WARREN_TRY(lstat(from, from_path));
+  if (!source.is_file() || !WARREN_TRY(is_encrypted(from, source.inode))) return Ok{};
+  Attributes copy = WARREN_TRY(lstat(to, to_path));
+  if (WARREN_TRY(is_encrypted(to, copy.inode))) return Ok{};
+  return Error(Code::kDenied,
+               fmt::format("{} is encrypted, and its copy {} would not be", quote(from_path), quote(to_path)),
+               "`warren encrypt ID PATTERN` with the first one makes files of that path encrypted there, too");
+}
+
 namespace {
 
 bool is_all_zero(std::string_view bytes) {
@@ -42,6 +58,7 @@ Status make_like(FileSystem& from, const std::string& from_path, const Attribute
     how.mode = bits;
     how.owner = node.owner;
     auto made = WARREN_TRY(File::open(to, to_path, how));
+    WARREN_TRY(check_stays_encrypted(from, from_path, to, to_path));
     WARREN_TRY(copy_bytes(*source, *made));
   } else {
     WARREN_TRY(make_node(to, to_path, {.mode = node.mode, .owner = node.owner, .rdev = node.rdev}));
@@ -55,7 +72,8 @@ Status copy_file_content(FileSystem& from, const std::string& from_path, FileSys
   auto source = WARREN_TRY(File::open(from, from_path, {.follow = Follow::kNo}));
   OpenOptions how{.access = FileAccess::kWrite, .truncate = Truncate::kYes, .follow = Follow::kNo};
   auto target = WARREN_TRY(File::open(to, to_path, how));
-  return copy_bytes(*source, *target);
+  WARREN_TRY(copy_bytes(*source, *target));
+  return check_stays_encrypted(from, from_path, to, to_path);
 }
 
 Status copy_node(FileSystem& from, const std::string& from_path, const Attributes& node, FileSystem& to,

@@ -62,7 +62,8 @@ Status SessionMerger::merge_contents(const Job& job, const std::optional<std::st
     report_.merged.push_back(job.goal);
   }
   forget();
-  return write_file(first_.merged, job.goal, as_bytes(merged.text));
+  WARREN_TRY(write_file(first_.merged, job.goal, as_bytes(merged.text)));
+  return check_stays_encrypted(second_.merged, there.path, first_.merged, job.goal);
 }
 
 // In place if both are regular files: it stays the same change of the base's file.

@@ -229,12 +229,18 @@ Status Database::hold_alone() {
     return Error(Code::kBusy, fmt::format("{} is open in another process", quote(path_)),
                  "stop that process, then try again: `warren ps` shows mounts and runs");
   }
-  // With exclusive locking SQLite keeps its journal, and removes it by its name when it closes the file: by then that
-  // is the journal of whoever opens the file that has taken the name.
-  if (code == SQLITE_OK) code = sqlite3_exec(handle_, "PRAGMA journal_mode=MEMORY", nullptr, nullptr, nullptr);
   if (code != SQLITE_OK) return error(code, fmt::format("lock {}", quote(path_)));
-  WARREN_TRY(remove_host_file(fmt::format("{}-journal", sqlite3_db_filename(handle_, "main"))));
   log_index_ = nullptr;
+  return Ok{};
+}
+
+// With exclusive locking SQLite keeps its journal, and removes it by its name when it closes the file: by then that is
+// the journal of whoever opens the file that has taken the name.
+Status Database::leave_no_journal() {
+  auto guard = lock();
+  int code = sqlite3_exec(handle_, "PRAGMA journal_mode=MEMORY", nullptr, nullptr, nullptr);
+  if (code != SQLITE_OK) return error(code, fmt::format("close the journal of {}", quote(path_)));
+  WARREN_TRY(remove_host_file(fmt::format("{}-journal", sqlite3_db_filename(handle_, "main"))));
   return Ok{};
 }
 

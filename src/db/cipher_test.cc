@@ -279,6 +279,7 @@ TEST_F(CipherTest, ADatabaseIsWrittenAnewWithAndWithoutAKey) {
 TEST_F(CipherTest, NobodyGoesOnWithAFileThatWasReplaced) {
   auto database = open().value();
   ASSERT_OK(database->hold_alone());
+  ASSERT_OK(database->leave_no_journal());
   pid_t child = ::fork();
   if (child == 0) {
     auto late = Database::open(file_, {.busy_wait = std::chrono::milliseconds(700), .find_key = finder_of(key_)});
@@ -348,6 +349,36 @@ TEST(CipherFault, ACommitSurvivesAPowerCutOrIsNotThere) {
     ASSERT_OK(rows);
     EXPECT_TRUE(*rows == kRows / 2 || (!committed && *rows == kRows)) << nth << ": " << *rows;
   }
+}
+
+// The same for a change while nobody else has the file open.
+TEST(CipherFault, AChangeOfAHeldDatabaseSurvivesAPowerCutOrIsNotThere) {
+  bool ever_cut = false;
+  for (int nth = 1; nth <= 40; ++nth) {
+    TempDir dir;
+    std::string file = dir.file("a.db");
+    ASSERT_OK(fill(*Database::open(file, {.mode = OpenMode::kCreate}).value()));
+    testing::FaultyVfs disk;
+    disk.hold_back();
+    bool committed = false;
+    {
+      auto database = Database::open(file, {.vfs = disk.name()}).value();
+      ASSERT_OK(database->hold_alone());
+      disk.cut_power_after(nth, testing::PowerLoss::kTorn, static_cast<std::uint64_t>(nth));
+      Status changed = database->execute("CREATE TABLE more AS SELECT * FROM t; DELETE FROM t WHERE id % 2 = 1");
+      committed = changed.ok() && !disk.power_is_cut();
+      ever_cut |= disk.power_is_cut();
+    }
+    auto database = Database::open(file, {});
+    ASSERT_OK(database);
+    auto sound = (*database)->prepare("SELECT count(*) FROM pragma_integrity_check WHERE integrity_check = 'ok'");
+    ASSERT_OK(sound);
+    EXPECT_EQ(sound->find_integer().value(), 1) << nth;
+    int rows = count_right_rows(**database).value();
+    EXPECT_TRUE(rows == kRows / 2 || (!committed && rows == kRows)) << nth << ": " << rows;
+    EXPECT_FALSE(std::filesystem::exists(file + "-journal")) << nth;
+  }
+  EXPECT_TRUE(ever_cut);
 }
 
 }  // namespace

@@ -235,9 +235,11 @@ class Database {
   // its owner can read. For a database that is opened with Conversion::kPossible.
   Status write_anew(const std::string& path, const SharedDatabaseKey& key);
 
-  // From now on nobody else can open the database, until this object is destroyed; it has no log any more. kBusy if
-  // another connection has it open.
+  // From now on nobody else can open the database, until this object is destroyed; it has no log any more. What is
+  // changed then is safe in a crash by SQLite's rollback journal. kBusy if another connection has it open.
   Status hold_alone();
+  // After hold_alone(), before another file takes its name: nothing will be changed any more, and no journal is left.
+  Status leave_no_journal();
   // After hold_alone(), when another file has taken its name: waits until nobody else has this one open, or has given
   // up waiting for it. They would go on with this file, and with the log of the other one.
   void outwait_others();

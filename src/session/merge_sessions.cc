@@ -31,6 +31,16 @@ Result<SessionDir> make_dir_for(const MergeSessions& request, const std::string&
   return Error(Code::kExists, fmt::format("session {} exists already", quote(id)), hint);
 }
 
+// The new session is encrypted as the first one is.
+Status check_keys(Agent& first, Agent& second) {
+  bool is_lost = second.store().database().key() && !first.store().database().key();
+  if (!is_lost) return Ok{};
+  return Error(Code::kDenied,
+               fmt::format("{} is encrypted, and what is merged into a copy of {} would not be", quote(second.id()),
+                           quote(first.id())),
+               "name the encrypted one first, or encrypt both");
+}
+
 Status merge_copy(const std::string& draft, const OverlayAgent& second, const SessionMergeOptions& options,
                   SessionMerge& report, Clock& clock) {
   OverlayAgent copy = WARREN_TRY(open_overlay({.id_or_path = draft, .commits = Commits::kGrouped}, clock));
@@ -48,6 +58,7 @@ Result<MergedSessions> merge_sessions(const MergeSessions& request, Clock& clock
   OverlayAgent second = WARREN_TRY(open_side(request.second, clock));
   if (first.agent->path() == second.agent->path())
     return Error(Code::kInvalid, fmt::format("{} cannot be merged with itself", quote(first.agent->id())));
+  WARREN_TRY(check_keys(*first.agent, *second.agent));
   WARREN_TRY(check_same_base(first.overlay, second.overlay));
   MergedSessions merged{.id = {}, .first = first.agent->id(), .second = second.agent->id(), .report = {}};
   merged.id = request.into.value_or(merged.first + "-" + merged.second);

@@ -85,6 +85,7 @@ void Chunks::remember_for_undo(Inode node, std::uint64_t index) {
 }
 
 Status Chunks::keep(Inode node, std::uint64_t index, Bytes data, bool is_new) {
+  if (find_cipher(node) != nullptr) ciphers_->touch(node);
   remember_for_undo(node, index);
   auto [kept, is_first] = kept_[node].try_emplace(index);
   if (is_first) {
@@ -195,6 +196,8 @@ Status Chunks::read(Inode node, std::uint64_t offset, MutableBytes out) {
   std::optional<SealedChunks> sealed;
   if (FileCiphers::File* file = find_cipher(node)) {
     sealed.emplace(*ciphers_, *file, node, WARREN_TRY(ciphers_->list_seals(node, first, last)));
+  } else {
+    WARREN_TRY(check_plain(node));
   }
   Rows rows = range_.bind(1, node.value).bind(2, first).bind(3, last).rows();
   while (WARREN_TRY(rows.next())) {
@@ -323,12 +326,17 @@ Status Chunks::put(Inode node, std::uint64_t index, Bytes data) {
 
 Status Chunks::store(Inode node, std::uint64_t index, Bytes data, bool is_new) {
   FileCiphers::File* file = find_cipher(node);
-  if (file == nullptr) return store_row(node, index, data, is_new);
+  if (file == nullptr) {
+    WARREN_TRY(check_plain(node));
+    return store_row(node, index, data, is_new);
+  }
   sealed_.resize(data.size());
   FileCiphers::Seal seal = ciphers_->seal(*file, node, index, data, as_mutable_bytes(sealed_));
   WARREN_TRY(store_row(node, index, as_bytes(sealed_), is_new));
   return ciphers_->keep(*file, node, seal);
 }
+
+Status Chunks::check_plain(Inode node) { return ciphers_ != nullptr ? ciphers_->check_admitted(node) : Status(Ok{}); }
 
 Status Chunks::store_row(Inode node, std::uint64_t index, Bytes data, bool is_new) {
   if (is_new) {

@@ -97,6 +97,7 @@ class Chunks {
   Status erase(Inode node);
   Status erase_seals(Inode node, std::uint64_t first, std::uint64_t last);
   FileCiphers::File* find_cipher(Inode node) { return ciphers_ != nullptr ? ciphers_->find(node) : nullptr; }
+  Status check_plain(Inode node);
   Status check_stored(Inode node, std::uint64_t index, std::size_t bytes) const;
   Status finish(Inode node, std::uint64_t size);  // of a change
   Status flush_alone();                           // the rows of encrypted files, if there is no batch

@@ -12,7 +12,6 @@
 namespace warren {
 namespace {
 
-constexpr std::size_t kFilesKnown = 65'536;
 constexpr std::size_t kTagsAtOnce = 4096;
 constexpr std::string_view kChunkContext = "warren chunk 1";  // part of the format: never change them
 constexpr std::string_view kStateContext = "warren file 1";
@@ -124,12 +123,19 @@ void FileCiphers::forget_clean() {
   std::erase_if(files_, [this](const auto& one) { return !dirty_.contains(one.first); });
 }
 
+// Whoever copies from one file to another has admitted both.
+void FileCiphers::make_room() {
+  if (files_.size() < files_max_) return;
+  std::erase_if(files_, [this](const auto& one) { return one.first != admitted_ && !dirty_.contains(one.first); });
+}
+
 Status FileCiphers::admit(Inode node, std::uint64_t size) {
   auto known = files_.find(node);
   if (known == files_.end()) {
-    if (files_.size() >= kFilesKnown) forget_clean();
+    make_room();
     known = files_.emplace(node, WARREN_TRY(load(node, size))).first;
   }
+  admitted_ = node;
   const std::optional<File>& file = known->second;
   if (file && file->size != size) return damaged(fmt::format("its size was {}, not {}", file->size, size));
   return Ok{};
@@ -138,6 +144,12 @@ Status FileCiphers::admit(Inode node, std::uint64_t size) {
 FileCiphers::File* FileCiphers::find(Inode node) {
   auto known = files_.find(node);
   return known != files_.end() && known->second ? &*known->second : nullptr;
+}
+
+Status FileCiphers::check_admitted(Inode node) {
+  if (files_.contains(node) || !WARREN_TRY(find_key_of(node))) return Ok{};
+  return Error(Code::kInternal,
+               fmt::format("node {} is encrypted, and its content is used without its key", node.value));
 }
 
 Result<std::optional<std::int64_t>> FileCiphers::find_key_of(Inode node) {

@@ -57,9 +57,13 @@ class FileCiphers {
   Status admit(Inode node, std::uint64_t size);
   // Null if it is not encrypted, or was not admitted.
   File* find(Inode node);
+  // Where find() has found nothing, before content is read or stored as it is: kInternal if it is encrypted after all.
+  Status check_admitted(Inode node);
   // The key of an encrypted file, without a look at its content; nullopt if it is not encrypted.
   Result<std::optional<std::int64_t>> find_key_of(Inode node);
 
+  // Before a file changes, also if its chunks are stored later: until flush() it stays known.
+  void touch(Inode node);
   // The file is encrypted from now on. It has no chunks.
   void make(Inode node, ContentKey& key, std::uint64_t size);
   File new_file(ContentKey& key, std::uint64_t size);
@@ -85,6 +89,8 @@ class FileCiphers {
   // Of chunks that are removed; also of a file that was not admitted.
   Status erase_seals(Inode node, std::uint64_t first, std::uint64_t last);
 
+  void limit_known(std::size_t files) { files_max_ = files; }
+
   Status flush();
   void forget();  // after a rollback, or when other code has replaced rows
 
@@ -99,8 +105,8 @@ class FileCiphers {
   Status add_fingerprints(File& file, Inode node);
   Sha256::Value sign(const File& file, Inode node) const;
   Block fingerprint(const File& file, const Aes256Gcm::Tag& tag) const;
-  void touch(Inode node);  // before a file changes
   void forget_clean();
+  void make_room();
   Nonce next_nonce();
 
   Database& database_;
@@ -108,6 +114,8 @@ class FileCiphers {
   ContentKeys& keys_;
   std::unordered_map<Inode, std::optional<File>> files_;  // nullopt: not encrypted
   std::unordered_set<Inode> dirty_;                       // whose row is not what files_ has
+  std::size_t files_max_ = 65'536;
+  Inode admitted_{};  // the last one
   std::uint64_t epoch_ = 0;
   ContentKey::Prefix prefix_{};
   std::uint64_t count_ = 0;  // nonces used with prefix_; 0: there is none yet

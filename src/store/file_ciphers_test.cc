@@ -1,9 +1,11 @@
 #include "store/file_ciphers.h"
 
+#include <atomic>
 #include <filesystem>
 #include <map>
 #include <random>
 #include <set>
+#include <thread>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -66,6 +68,7 @@ class FileCiphersTest : public ::testing::Test {
         clock_);
     ASSERT_OK(store);
     store_ = std::move(store).value();
+    if (files_known_ && fs().ciphers() != nullptr) fs().ciphers()->limit_known(*files_known_);
   }
 
   SqliteFs& fs() { return store_->fs(); }
@@ -119,6 +122,7 @@ class FileCiphersTest : public ::testing::Test {
   std::string file_ = dir_.file("a.db");
   FakeClock clock_;
   std::map<std::string, std::string> secrets_;
+  std::optional<std::size_t> files_known_;
   std::unique_ptr<Store> store_;
 };
 
@@ -482,6 +486,72 @@ TEST_F(FileCiphersTest, AChangeThatIsTakenBackLeavesTheFileAsItWas) {
   }
 }
 
+// A small write waits in memory until the batch ends. Whoever reads many files meanwhile does not make it forget the
+// key.
+TEST_F(FileCiphersTest, AWriteThatWaitsIsEncryptedHoweverManyFilesAreReadMeanwhile) {
+  add({"/s"});
+  files_known_ = 4;
+  open(Commits::kGrouped);
+  write("/s/a", long_text(9000));
+  for (int i = 0; i < 10; ++i) write(fmt::format("/open/f{}", i), "text");
+  ASSERT_OK(store_->database().sync());
+  ASSERT_OK(fs().write(node("/s/a"), 100, as_bytes("a secret that waits")));
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(read(fmt::format("/open/f{}", i)).value(), "text");
+  ASSERT_OK(store_->database().sync());
+  std::string expected = long_text(9000).replace(100, 19, "a secret that waits");
+  EXPECT_EQ(read("/s/a").value(), expected);
+  EXPECT_FALSE(is_on_disk("a secret that waits"));
+  ASSERT_OK(store_->close());
+  open();
+  EXPECT_EQ(read("/s/a").value(), expected);
+  EXPECT_EQ(problems() + violations(), "");
+}
+
+TEST_F(FileCiphersTest, ACopyHasTheContentHoweverFewFilesAreKnown) {
+  add({"/s"});
+  for (std::size_t known : {1, 2, 3, 4}) {
+    files_known_ = known;
+    open();
+    write("/s/a", long_text(9000));
+    write("/s/b", "");
+    write("/open", "text");
+    open();
+    EXPECT_EQ(read("/open").value(), "text");
+    ASSERT_EQ(fs().copy_range(node("/s/a"), 0, node("/s/b"), 0, 9000).value(), 9000U);
+    EXPECT_EQ(read("/s/b").value(), long_text(9000)) << known;
+  }
+}
+
+// A large file is cut in steps, between which others may change it.
+TEST_F(FileCiphersTest, AFileThatOthersChangeWhileItIsCutStaysSound) {
+  constexpr std::uint64_t kStep = std::uint64_t{16} << 20;
+  constexpr std::uint64_t kSteps = 150;
+  add({"/s"});
+  write("/s/a", "begin");
+  for (std::uint64_t i = 1; i < kSteps; ++i) ASSERT_OK(fs().write(node("/s/a"), i * kStep, as_bytes("part")));
+  open(Commits::kGrouped);
+  Inode file = node("/s/a");
+  auto others = Store::open(
+      file_, {.durability = Durability::kProcess, .commits = Commits::kGrouped, .find_content_key = finder()}, clock_);
+  ASSERT_OK(others);
+  std::atomic<bool> is_cut = false;
+  std::atomic<int> writes = 0;
+  std::thread writer([&] {
+    for (; !is_cut; ++writes) {
+      EXPECT_OK((*others)->fs().write(file, 10 + static_cast<std::uint64_t>(writes % 50), as_bytes("x")));
+    }
+  });
+  while (writes == 0) std::this_thread::yield();
+  EXPECT_OK(fs().set_attributes(file, {.size = 5}));
+  is_cut = true;
+  writer.join();
+  ASSERT_OK((*others)->close());
+  EXPECT_TRUE(read("/s/a").value().starts_with("begin"));
+  ASSERT_OK(store_->close());
+  open();
+  EXPECT_EQ(problems() + violations(), "");
+}
+
 // Random operations on encrypted files against strings, with other processes in between.
 class CipherModelTest : public FileCiphersTest, public ::testing::WithParamInterface<Commits> {
  protected:
@@ -548,33 +618,40 @@ class CipherModelTest : public FileCiphersTest, public ::testing::WithParamInter
     }
   }
 
+  void run() {
+    add({"/s"});
+    open(GetParam());
+    ASSERT_OK(make_dir(fs(), "/s"));
+    ASSERT_OK(make_dir(fs(), "/open"));
+    for (int i = 0; i < 400; ++i) {
+      ASSERT_NO_FATAL_FAILURE(step()) << i;
+      if (i % 10 == 0) {
+        ASSERT_NO_FATAL_FAILURE(compare()) << i;
+      }
+      if (i % 50 == 49) {
+        ASSERT_OK(store_->close());
+        open(GetParam());
+        ASSERT_NO_FATAL_FAILURE(compare()) << i;
+      } else if (i % 35 == 34) {
+        ASSERT_OK(store_->database().sync());
+        stranger("INSERT OR REPLACE INTO kv_store (key, value) VALUES ('k', '1')");
+      }
+    }
+    ASSERT_OK(store_->close());
+    open();
+    compare();
+    EXPECT_EQ(problems() + violations(), "");
+  }
+
   std::mt19937 random_{20};
   std::map<std::string, std::string> model_;
 };
 
-TEST_P(CipherModelTest, ContentIsWhatWasWritten) {
-  add({"/s"});
-  open(GetParam());
-  ASSERT_OK(make_dir(fs(), "/s"));
-  ASSERT_OK(make_dir(fs(), "/open"));
-  for (int i = 0; i < 400; ++i) {
-    ASSERT_NO_FATAL_FAILURE(step()) << i;
-    if (i % 10 == 0) {
-      ASSERT_NO_FATAL_FAILURE(compare()) << i;
-    }
-    if (i % 50 == 49) {
-      ASSERT_OK(store_->close());
-      open(GetParam());
-      ASSERT_NO_FATAL_FAILURE(compare()) << i;
-    } else if (i % 35 == 34) {
-      ASSERT_OK(store_->database().sync());
-      stranger("INSERT OR REPLACE INTO kv_store (key, value) VALUES ('k', '1')");
-    }
-  }
-  ASSERT_OK(store_->close());
-  open();
-  compare();
-  EXPECT_EQ(problems() + violations(), "");
+TEST_P(CipherModelTest, ContentIsWhatWasWritten) { run(); }
+
+TEST_P(CipherModelTest, ContentIsWhatWasWrittenHoweverFewFilesAreKnown) {
+  files_known_ = 2;
+  run();
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, CipherModelTest, ::testing::Values(Commits::kEach, Commits::kGrouped),

@@ -93,6 +93,7 @@ Result<bool> SqliteFs::shrink_step(Inode node, std::uint64_t size) {
   Transaction scope = WARREN_TRY(write_scope());
   std::optional<Attributes> row = WARREN_TRY(nodes_->find(node));
   if (!row || !row->is_file() || row->size <= size || row->size - size <= limits::kShrinkBytes) return false;
+  WARREN_TRY(get_content_row(node));  // others may have changed it since the last step
   std::uint64_t left = WARREN_TRY(chunks_->cut_some(node, size));
   WARREN_TRY(resize_row(*row, left));
   WARREN_TRY(nodes_->update(*row));

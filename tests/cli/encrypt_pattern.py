@@ -81,6 +81,12 @@ class EncryptPatternTest(unittest.TestCase):
     def no_key(self):
         return {"XDG_CONFIG_HOME": str(self.dir / "elsewhere")}
 
+    def key_file(self):
+        file = self.dir / "key"
+        file.write_text(secrets.token_hex(32))
+        file.chmod(0o600)
+        return str(file)
+
     # What is encrypted.
 
     def test_matching_files_are_hidden_and_others_are_ordinary(self):
@@ -219,6 +225,30 @@ class EncryptPatternTest(unittest.TestCase):
             self.assertNotIn(key, note.read_text())
         self.assertNotIn(bytes.fromhex(key), self.file_of("a").read_bytes())
 
+    def test_all_keys_of_one_source_are_noted(self):
+        self.warren("init", "a")
+        file = self.key_file()
+        for path in ("/x", "/y"):
+            self.warren("encrypt", "a", path, "--key-file", file)
+            self.warren("fs", "a", "write", f"{path}/file", SECRET)
+        self.assertIn("encrypted with key", self.refused("fs", "a", "cat", "/y/file", **self.no_key()))
+        self.warren("key", "a", "--key-file", file, **self.no_key())
+        for path in ("/x", "/y"):
+            self.assertEqual(self.warren("fs", "a", "cat", f"{path}/file", **self.no_key()), SECRET)
+
+    @unittest.skipUnless(os.path.ismount("/dev/shm"), "there is no /dev/shm")
+    def test_an_editor_gets_encrypted_files_in_memory_only(self):
+        self.make()
+        where = self.work / "where"
+        editor = {"VISUAL": f"f() {{ echo \"$1\" > '{where}'; echo more >> \"$1\"; }}; f", "XDG_RUNTIME_DIR": "/nowhere"}
+        for path in ("/secrets/plan.txt", "/secrets/new.txt"):
+            self.warren("fs", "a", "edit", path, **editor)
+            self.assertTrue(where.read_text().startswith("/dev/shm/warren-edit-"), where.read_text())
+            self.assertFalse(os.path.exists(where.read_text().strip()))
+            self.assertTrue(self.warren("fs", "a", "cat", path).endswith("more\n"))
+        self.warren("fs", "a", "edit", "/open.txt", **editor)
+        self.assertFalse(where.read_text().startswith("/dev/shm/"))
+
     # What strangers do.
 
     def test_changed_swapped_and_older_chunks_are_found(self):
@@ -302,6 +332,8 @@ class EncryptPatternTest(unittest.TestCase):
         killed = [self.kill_after(size, "rekey", "a", "/secrets") for size in (10_000, 1_000_000)]
         self.assertTrue(all(killed), killed)
         self.assertEqual(len(self.ask("a", "SELECT DISTINCT key_id FROM wr_cipher_file")), 2)
+        file = self.key_file()
+        self.assertIn("is not finished", self.refused("rekey", "a", "/secrets", "--key-file", file))
         self.assertEqual(self.warren("fs", "a", "cat", "/secrets/7"), f"7 {SECRET}" * 200)
         self.assertEqual(self.warren("fs", "a", "cat", "/secrets/298"), f"298 {SECRET}" * 200)
         self.warren("rekey", "a", "/secrets")
@@ -310,6 +342,40 @@ class EncryptPatternTest(unittest.TestCase):
         self.warren("fs", "a", "get", "/secrets", "back")
         for number in range(300):
             self.assertEqual((self.work / "back" / str(number)).read_bytes(), (tree / str(number)).read_bytes())
+
+    def test_a_killed_compaction_leaves_the_agent_as_it_was(self):
+        self.warren("init", "a")
+        (self.work / "large").write_bytes(os.urandom(30_000_000))
+        self.warren("fs", "a", "put", "large", "/large")
+        self.warren("fs", "a", "write", "/secrets/x", SECRET)
+        known = set(self.file_of("a").parent.iterdir())
+        process = subprocess.Popen([WARREN, "encrypt", "a", "/secrets"], cwd=self.work, env=self.environment,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+        while process.poll() is None:
+            new = [file for file in self.file_of("a").parent.iterdir() if file not in known]
+            if any(".draft-" in file.name for file in new):
+                process.send_signal(signal.SIGKILL)
+                break
+        self.assertEqual(process.wait(), -signal.SIGKILL)
+        self.assertIn("clean", self.warren("fsck", "a"))
+        self.warren("encrypt", "a", "/secrets")
+        self.assert_hidden(self.file_of("a"))
+        self.assertIn("clean", self.warren("fsck", "a"))
+        self.assertEqual(self.warren("fs", "a", "cat", "/secrets/x"), SECRET)
+        self.warren("fs", "a", "get", "/large", "back")
+        self.assertEqual((self.work / "back").read_bytes(), (self.work / "large").read_bytes())
+        self.assertEqual(set(self.file_of("a").parent.iterdir()), {self.file_of("a")})
+
+    def test_a_damaged_file_does_not_stop_a_new_key(self):
+        self.make()
+        damaged = self.ask("a", "SELECT ino FROM fs_dentry WHERE name = 'my.key'")[0][0]
+        self.sql("a", f"UPDATE fs_data SET data = zeroblob(length(data)) WHERE ino = {damaged}")
+        self.assertIn("not changed", self.refused("rekey", "a", "/secrets"))
+        self.assertIn("not changed", self.refused("rekey", "a", "/secrets", "--key-file", self.key_file()))
+        keys = self.ask("a", "SELECT ino, key_id FROM wr_cipher_file ORDER BY ino")
+        self.assertEqual({key for node, key in keys if node == damaged}, {1})
+        self.assertEqual({key for node, key in keys if node != damaged}, {3})
+        self.assertEqual(self.warren("fs", "a", "cat", "/secrets/plan.txt"), SECRET)
 
     def test_after_a_rekey_the_old_key_reads_nothing_but_checkpoints(self):
         self.make()
@@ -424,6 +490,18 @@ class EncryptPatternTest(unittest.TestCase):
         self.assertTrue(files)
         self.assert_hidden(*files)
         self.assertIn(SECRET, self.warren("diff", "s", "--patch"))
+
+    @needs_fuse
+    def test_a_merge_does_not_write_encrypted_files_in_the_clear(self):
+        for session in ("one", "two"):
+            self.warren("run", "--session", session, "--keep", "--", "touch", f"from-{session}")
+        self.warren("encrypt", "two", "/secrets")
+        self.warren("run", "--session", "two", "--keep", "--", "sh", "-c", f"mkdir secrets; echo '{SECRET}' > secrets/x")
+        self.assertIn("is encrypted, and its copy", self.refused("merge", "one", "two"))
+        self.warren("encrypt", "one", "/secrets")
+        self.warren("merge", "one", "two", "--into", "both")
+        self.assertEqual(self.warren("fs", "both", "cat", "/secrets/x"), SECRET + "\n")
+        self.assert_hidden(*[file for file in (self.dir / "home/.agentfs/run").rglob("*.db*") if file.is_file()])
 
 
 if __name__ == "__main__":

@@ -56,7 +56,8 @@ void print_hints(Output& out, const FileEncryptionReport& report, FileChange cha
     out.line("checkpoints need the old key, so its note stays");
   }
   if (!report.is_compact) {
-    out.line("the agent is open, so its file may still have unencrypted content: run this again when it is not");
+    out.line(
+        "the agent's file may still have unencrypted content, since it is open, or the disk is full: run this again");
   }
 }
 

@@ -1,6 +1,7 @@
 // fs edit: a file of an agent in the user's editor.
 #include <fmt/format.h>
 
+#include "agent/agent_state.h"
 #include "agent/file_verbs.h"
 #include "base/path.h"
 #include "cli/commands.h"
@@ -14,19 +15,26 @@ namespace {
 
 constexpr std::size_t kEditBytes = std::size_t{64} << 20;
 
+struct FileBefore {
+  std::optional<std::string> content;  // nullopt: there is none
+  DraftFolder::Content kind = DraftFolder::Content::kAny;
+};
+
 // The agent is not open while the editor runs: others use it meanwhile.
-Result<std::optional<std::string>> content_before(Context& context, const Arguments& args) {
+Result<FileBefore> file_before(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_agent(context, args, Use::kWrite));
   const std::string& path = args.get("PATH");
   bool is_there = WARREN_TRY(exists(agent->fs(), path));
+  FileBefore before;
+  if (WARREN_TRY(is_secret_file(*agent, path))) before.kind = DraftFolder::Content::kSecret;
   if (!is_there) {
     bool is_directory = path.ends_with('/');
     if (is_directory) return Error(Code::kIsDirectory, fmt::format("{} is the name of a directory", quote(path)));
-    return std::optional<std::string>();
+    return before;
   }
-  std::string content = WARREN_TRY(read_file(agent->fs(), path, {.size_bytes_max = kEditBytes}));
+  before.content = WARREN_TRY(read_file(agent->fs(), path, {.size_bytes_max = kEditBytes}));
   WARREN_TRY(agent->check_recorded());
-  return std::optional(std::move(content));
+  return before;
 }
 
 Status put_edited_file(Context& context, const Arguments& args, const std::optional<std::string>& before,
@@ -41,8 +49,9 @@ Error with_draft(const Error& error, std::string_view what, const std::string& d
 
 Result<Exit> run_edit(Context& context, const Arguments& args) {
   const std::string& path = args.get("PATH");
-  std::optional<std::string> before = WARREN_TRY(content_before(context, args));
-  DraftFolder folder = WARREN_TRY(DraftFolder::make(context, base_name(path)));
+  FileBefore file = WARREN_TRY(file_before(context, args));
+  const std::optional<std::string>& before = file.content;
+  DraftFolder folder = WARREN_TRY(DraftFolder::make(context, base_name(path), file.kind));
   WARREN_TRY(replace_host_file(folder.file(), before.value_or(""), 0600));
   Status edited = run_editor(context, folder.file());
   Result<std::string> after = read_host_file(folder.file(), kEditBytes);
@@ -67,16 +76,18 @@ Result<Exit> run_edit(Context& context, const Arguments& args) {
 }  // namespace
 
 Command make_fs_edit() {
-  return {.name = "edit",
-          .summary = "Edit a file in your editor",
-          .details =
-              "Starts $VISUAL or $EDITOR (or vi) on a private copy. When it ends, a changed copy replaces the file's "
-              "content at once; its mode and owner stay. Nothing is replaced if the editor fails, or if somebody has "
-              "changed the file meanwhile: then the copy is kept. A file that does not exist is created.",
-          .positionals = {{.name = "PATH", .help = "a path in the agent", .suggest = Suggest::kPaths}},
-          .options = {},
-          .subcommands = {},
-          .handler = run_edit};
+  return {
+      .name = "edit",
+      .summary = "Edit a file in your editor",
+      .details =
+          "Starts $VISUAL or $EDITOR (or vi) on a private copy. When it ends, a changed copy replaces the file's "
+          "content at once; its mode and owner stay. Nothing is replaced if the editor fails, or if somebody has "
+          "changed the file meanwhile: then the copy is kept. A file that does not exist is created. The copy of an "
+          "encrypted file is in memory only (XDG_RUNTIME_DIR or /dev/shm).",
+      .positionals = {{.name = "PATH", .help = "a path in the agent", .suggest = Suggest::kPaths}},
+      .options = {},
+      .subcommands = {},
+      .handler = run_edit};
 }
 
 }  // namespace warren::cli

@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include <linux/magic.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -28,11 +30,28 @@ std::string draft_name(std::string_view name) {
   return plain.empty() ? "file" : plain;
 }
 
+bool is_in_memory(const std::string& dir) {
+  struct statfs info {};
+  return ::statfs(dir.c_str(), &info) == 0 && (info.f_type == TMPFS_MAGIC || info.f_type == RAMFS_MAGIC);
+}
+
+Result<std::string> find_place(Context& context, DraftFolder::Content content) {
+  if (content == DraftFolder::Content::kAny) {
+    std::string parent = context.environment("TMPDIR").value_or("");
+    return parent.starts_with('/') ? parent : std::string("/tmp");
+  }
+  for (const std::string& parent : {context.environment("XDG_RUNTIME_DIR").value_or(""), std::string("/dev/shm")}) {
+    bool can_be_used = parent.starts_with('/') && is_in_memory(parent) && ::access(parent.c_str(), W_OK | X_OK) == 0;
+    if (can_be_used) return parent;
+  }
+  return Error(Code::kDenied, "it is encrypted, and there is no place in memory for the editor's copy",
+               "set XDG_RUNTIME_DIR to a directory of your own on a tmpfs");
+}
+
 }  // namespace
 
-Result<DraftFolder> DraftFolder::make(Context& context, std::string_view name) {
-  std::string parent = context.environment("TMPDIR").value_or("");
-  if (!parent.starts_with('/')) parent = "/tmp";
+Result<DraftFolder> DraftFolder::make(Context& context, std::string_view name, Content content) {
+  std::string parent = WARREN_TRY(find_place(context, content));
   std::string path = join_path(parent, "warren-edit-XXXXXX");
   if (::mkdtemp(path.data()) == nullptr) return system_error(errno, fmt::format("make a folder in {}", quote(parent)));
   std::string file = join_path(path, draft_name(name));

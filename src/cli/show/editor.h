@@ -12,9 +12,12 @@ namespace warren::cli {
 // unless remove() is called.
 class DraftFolder {
  public:
-  // In TMPDIR or /tmp. `name` is the file's: what is not a letter, digit, '.', '-' or '_' is replaced, and a name does
-  // not begin with '.', because editors read such files as settings.
-  static Result<DraftFolder> make(Context& context, std::string_view name);
+  enum class Content { kAny, kSecret };
+
+  // In TMPDIR or /tmp; what is secret only in memory: in XDG_RUNTIME_DIR or /dev/shm, or nowhere. `name` is the file's:
+  // what is not a letter, digit, '.', '-' or '_' is replaced, and a name does not begin with '.', because editors read
+  // such files as settings.
+  static Result<DraftFolder> make(Context& context, std::string_view name, Content content = Content::kAny);
   const std::string& file() const { return file_; }
   void remove() const;  // with what the editor has left there
 
