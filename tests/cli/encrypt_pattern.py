@@ -395,11 +395,11 @@ class EncryptPatternTest(unittest.TestCase):
 
     def test_decrypt_makes_files_ordinary_again(self):
         self.make()
-        self.assertIn("decrypted 1 files", self.warren("decrypt", "a", "/secrets"))
+        self.assertIn("decrypted 1 file,", self.warren("decrypt", "a", "/secrets"))
         self.assertEqual(self.warren("fs", "a", "cat", "/secrets/plan.txt", **self.no_key()), SECRET)
         self.warren("fs", "a", "write", "/secrets/next.txt", "plain", **self.no_key())
         self.refused("fs", "a", "cat", "/deep/er/my.key", **self.no_key())
-        self.assertIn("decrypted 1 files", self.warren("decrypt", "a", "**/*.key"))
+        self.assertIn("decrypted 1 file,", self.warren("decrypt", "a", "**/*.key"))
         self.assertEqual(self.warren("fs", "a", "cat", "/deep/er/my.key", **self.no_key()), SECRET)
         self.assertIn("no files are encrypted by", self.refused("decrypt", "a", "/nothing"))
         self.assertIn("clean", self.warren("fsck", "a"))
