@@ -525,14 +525,13 @@ TEST_F(FileCiphersTest, ACopyHasTheContentHoweverFewFilesAreKnown) {
 // A large file is cut in steps, between which others may change it.
 TEST_F(FileCiphersTest, AFileThatOthersChangeWhileItIsCutStaysSound) {
   constexpr std::uint64_t kStep = std::uint64_t{16} << 20;
-  constexpr std::uint64_t kSteps = 150;
+  constexpr std::uint64_t kSteps = 1000;
   add({"/s"});
   write("/s/a", "begin");
   for (std::uint64_t i = 1; i < kSteps; ++i) ASSERT_OK(fs().write(node("/s/a"), i * kStep, as_bytes("part")));
   open(Commits::kGrouped);
   Inode file = node("/s/a");
-  auto others = Store::open(
-      file_, {.durability = Durability::kProcess, .commits = Commits::kGrouped, .find_content_key = finder()}, clock_);
+  auto others = Store::open(file_, {.durability = Durability::kProcess, .find_content_key = finder()}, clock_);
   ASSERT_OK(others);
   std::atomic<bool> is_cut = false;
   std::atomic<int> writes = 0;
