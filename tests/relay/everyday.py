@@ -179,12 +179,15 @@ class Removing(RelayCase):
         self.assertEqual(self.command("remove", "bob", "--force").stderr, "lost: 1 unread message\n")
         self.assertFalse((self.root / "agents/bob").exists())
 
+    def is_removal_asked_for(self):
+        return query(self.root, "SELECT 1 FROM pending_operations WHERE operation_type = 'remove'")
+
     def start_removal(self, *options):
         """While the relay is stopped: returns the command, and the directory that it has moved away."""
         os.kill(self.process.pid, signal.SIGSTOP)
         process = subprocess.Popen([WARREN, "relay", "remove", "bob", "--root", self.root, *options],
                                    stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
-        self.wait(lambda: query(self.root, "SELECT 1 FROM pending_operations WHERE operation_type = 'remove'"))
+        self.wait(self.is_removal_asked_for)
         [moved] = (self.root / "tmp").glob("removed-*")
         self.assertLess(time.time() - moved.stat().st_mtime, 60)
         return process, moved

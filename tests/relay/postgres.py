@@ -61,6 +61,10 @@ class RemovingOnPostgres(everyday.Removing):
         super().setUp()
         self.ledger = SERVER.new_database()
 
+    def is_removal_asked_for(self):
+        return SERVER.query("SELECT 1 FROM pending_operations WHERE operation_type = 'remove'",
+                            self.ledger.split("?")[0].split("/")[-1])
+
 
 class OneRelay(RelayCase):
     def setUp(self):
