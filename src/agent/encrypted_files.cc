@@ -146,10 +146,19 @@ Result<FileEncryptionReport> encrypt_files(const FileEncryption& options, Clock&
 Result<FileEncryptionReport> decrypt_files(const FileEncryption& options, Clock& clock) {
   FileEncryptionReport report;
   report.path = WARREN_TRY(locate_for_patterns(options));
-  KnownKeys known = known_keys(*WARREN_TRY(open_with_keys(report.path, clock)));
-  if (known.keys.empty()) return unknown_pattern(options.patterns.front(), known);
-  bool is_any_known =
-      std::ranges::any_of(options.patterns, [&](const auto& one) { return known.find(one) != nullptr; });
+  KnownKeys known;
+  bool is_any_known = false;
+  {
+    auto before = WARREN_TRY(open_with_keys(report.path, clock));
+    known = known_keys(*before);
+    if (known.keys.empty()) return unknown_pattern(options.patterns.front(), known);
+    // Without its key a pattern stays: files that are made later would be plain, and those that are there encrypted.
+    for (const std::string& pattern : options.patterns) {
+      const CipherPattern* found = known.find(pattern);
+      is_any_known = is_any_known || found != nullptr;
+      if (found != nullptr) WARREN_TRY(before->content_keys()->get(found->key));
+    }
+  }
   if (is_any_known) {
     WARREN_TRY(
         change_alone(report.path, [&](Database& database) { return remove_patterns(database, options.patterns); }));

@@ -196,6 +196,8 @@ class EncryptPatternTest(unittest.TestCase):
         self.assertIn("warren key", says)
         self.assertIn("encrypted with key", self.refused("fs", "a", "write", "/secrets/plan.txt", "x", **self.no_key()))
         self.assertIn("encrypted with key", self.refused("fs", "a", "write", "/secrets/new.txt", "x", **self.no_key()))
+        self.assertIn("encrypted with key", self.refused("decrypt", "a", "/secrets", **self.no_key()))
+        self.assertIn("'/secrets'", self.warren("key", "a"))  # the pattern stays
         self.assertEqual(self.warren("fs", "a", "cat", "/open.txt", **self.no_key()), OPEN)
         self.warren("fs", "a", "write", "/open.txt", "changed", **self.no_key())
         self.warren("fs", "a", "mv", "/secrets/plan.txt", "/moved.txt", **self.no_key())

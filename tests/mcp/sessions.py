@@ -53,6 +53,13 @@ class Sessions(unittest.TestCase):
         self.assertNotIn("treasure", json.dumps(answer))
         self.assertIn("error", server.ask("resources/read", uri="vfs://h/project/secret"))
 
+    def test_what_earlier_runs_did_not_see_a_command_does_not_see_either(self):
+        (self.world.base / "secret").write_text("treasure\n")
+        self.world.run("--session", "h", "--hide", str(self.world.base / "secret"), "--keep", "--", "true")
+        server = self.enterContext(Server(self.world.base, "--allow", "run", agent="session:h", environment=self.world.environment()))
+        answer = server.call("run", command="cat secret; cp secret copy; cat copy")
+        self.assertNotIn("treasure", json.dumps(answer))
+
     def test_a_copied_agent_file_does_not_show_its_base(self):
         copy = self.world.root / "copy.db"
         subprocess.run(["cp", self.world.session_dir("s") / "delta.db", copy], check=True)
