@@ -20,6 +20,7 @@
 #include "changes/staging.h"
 #include "changes/undo.h"
 #include "changes/upper_edit.h"
+#include "fs/path_ops.h"
 #include "os/host_files.h"
 #include "store/apply_log.h"
 
@@ -397,8 +398,25 @@ Result<std::optional<Recovery>> recover_apply(Agent& agent) {
   return recovery;
 }
 
+namespace {
+
+// Before anything is removed for them. Without its key, for example, an encrypted file cannot be read.
+Status check_readable(const AgentOverlay& overlay, const std::vector<TreeChange>& changes) {
+  for (const TreeChange& change : changes) {
+    if (!change.after || !change.after->is_file() || change.after->size == 0) continue;
+    Attributes node = WARREN_TRY(resolve(overlay.merged, change.path, Follow::kNo));
+    std::byte first{};
+    WARREN_TRY(overlay.merged.read(node.inode, 0, {&first, 1})
+                   .within(fmt::format("nothing was written: read {}", quote(change.path))));
+  }
+  return Ok{};
+}
+
+}  // namespace
+
 Result<std::vector<std::string>> write_changes_to(const AgentOverlay& overlay, const std::vector<TreeChange>& changes,
                                                   const std::string& dir, PrivilegedPaths privileged) {
+  WARREN_TRY(check_readable(overlay, changes));
   WARREN_TRY(make_host_dirs(dir, 0755));
   auto target = WARREN_TRY(HostTree::open(dir));
   Stager stager(overlay, *target, std::move(privileged));

@@ -181,6 +181,11 @@ class EncryptPatternTest(unittest.TestCase):
         patch = self.warren("diff", "a", "--patch")
         self.assertIn(f"+{SECRET}", patch)
         self.refused("diff", "a", "--patch", **self.no_key())
+        elsewhere = self.work / "elsewhere/secrets"
+        elsewhere.mkdir(parents=True)
+        (elsewhere / "new.txt").write_text("mine")
+        self.assertIn("nothing was written", self.refused("apply", "a", "--to", str(elsewhere.parent), **self.no_key()))
+        self.assertEqual((elsewhere / "new.txt").read_text(), "mine")
         self.warren("apply", "a", "--yes")
         self.assertEqual((base / "secrets/from-base.txt").read_text(), f"first line\n{SECRET}\n")
         self.assertEqual((base / "secrets/new.txt").read_text(), SECRET)
