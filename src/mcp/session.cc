@@ -356,9 +356,9 @@ bool Session::is_listening() const {
   return listening_ > 0;
 }
 
-void Session::wait_until_fewer_than(std::size_t count) {
+bool Session::wait_until_fewer_than(std::size_t count, std::chrono::milliseconds at_most) {
   std::unique_lock lock(mutex_);
-  finished_.wait(lock, [&] { return running_.size() - listening_ < count; });
+  return finished_.wait_for(lock, at_most, [&] { return running_.size() - listening_ < count; });
 }
 
 void Session::wait_for_room(std::size_t count, std::size_t size_bytes) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <functional>
@@ -55,7 +56,8 @@ class Session {
   // The size of their messages as text.
   std::size_t in_flight_bytes() const;
   bool is_listening() const;  // a subscriptions/listen is open
-  void wait_until_fewer_than(std::size_t count);
+  // False if there are as many after this time.
+  bool wait_until_fewer_than(std::size_t count, std::chrono::milliseconds at_most);
   // Until fewer requests are being served and their messages are smaller than this. One message may be larger.
   void wait_for_room(std::size_t count, std::size_t size_bytes);
   // Subscriptions of the stateless era are answered. The client is asked nothing any more.

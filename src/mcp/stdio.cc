@@ -165,6 +165,15 @@ Result<LineReader::Got> serve_lines(LineReader& reader, Session& session, const 
   }
 }
 
+// What came before the end of the input is answered, unless the server is to end at once.
+void wait_for_answers(Session& session, const StdioOptions& options) {
+  constexpr std::chrono::milliseconds kLook{100};
+  while (!session.wait_until_fewer_than(1, kLook)) {
+    pollfd stop{options.stop_fd, POLLIN, 0};
+    if (options.stop_fd >= 0 && ::poll(&stop, 1, 0) > 0) session.cancel_all();
+  }
+}
+
 }  // namespace
 
 Status serve_stdio(Service& service, const StdioOptions& options) {
@@ -178,7 +187,7 @@ Status serve_stdio(Service& service, const StdioOptions& options) {
   Result<LineReader::Got> served = serve_lines(reader, session, writer, options.line_bytes_max);
   session.end_subscriptions();
   if (!served.ok() || *served == LineReader::Got::kStop || writer->is_broken()) session.cancel_all();
-  session.wait_until_fewer_than(1);
+  wait_for_answers(session, options);
   worker.stop();
   if (!served.ok()) return std::move(served).take_error();
   return Ok{};

@@ -118,6 +118,15 @@ class Sessions(unittest.TestCase):
         self.assertEqual(done["exit_status"], 0)
         sandboxed.wait_for(lambda: self.failed_runs(), "the cancelled call is not in the trail")
 
+    def test_sigterm_after_the_end_of_the_input_ends_the_server_and_its_command(self):
+        server = self.server("--allow", "run")
+        server.send_request("c", "tools/call", name="run",
+                            arguments={"command": "mkfifo pipe; echo ready > started; cat pipe", "timeout_seconds": 3600})
+        sandboxed.wait_for(lambda: not server.call("read_file", path="/project/started")["isError"], "it does not start")
+        server.process.stdin.close()
+        server.process.terminate()
+        self.assertEqual(server.process.wait(timeout=60), 0)
+
     def failed_runs(self):
         calls = json.loads(self.world.warren("timeline", "session:s", "--json").stdout)
         return [one for one in calls if one.get("name") == "run" and one.get("error")]
