@@ -123,7 +123,7 @@ using KeptExchange = std::shared_ptr<Exchange>;  // shared by the library's conn
 
 std::string lower_case(const char* text) { return to_lower(std::string_view(text)); }
 
-// Headers by which a request is told from the next one, or its caller judged. A proxy in front of us may read another
+// Headers that say where a request ends or who sent it. A proxy in front of us may read another
 // one of two than we do.
 constexpr std::array<std::string_view, 11> kSingleHeaders{
     "authorization", "content-length",       "content-type",   "host",   "last-event-id",    "mcp-method",

@@ -42,8 +42,8 @@ class GuardFs final : public ForwardingFs {
   Result<bool> may_read(std::string_view path, OtherNames names);
   Result<bool> may(Rights::Operation operation, std::string_view path);   // by this name alone
   Status check_path(Rights::Operation operation, std::string_view path);  // kDenied says why not
-  // Judges an operation on what is no file but has a path for the policy, as a key has; also outside of the caller's
-  // root. A change is counted, and what is stored measured, as those of files are.
+  // Judges an operation on what is not a file but has a path for the policy, such as a key; also outside of the
+  // caller's root. A change is counted, and what is stored measured, as those of files are.
   Status check_value(Rights::Operation operation, std::string_view path, std::uint64_t size_bytes = 0);
   // Whether the caller has any right to this node, rather than only walking through it.
   Result<bool> has_rights(Inode node);
