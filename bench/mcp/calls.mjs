@@ -1,5 +1,6 @@
 // Calls a second of `warren serve mcp` and of @modelcontextprotocol/server-filesystem: read, write, list and edit, one
-// call after the other by the same client, in turns. Also the time from the start to the first answer.
+// call after the other by the same client, in turns. Also the time from the start to the first answer. `limit` is a server
+// that does nothing: it answers each call with the same text, so what it takes is the client's share.
 //
 //   WARREN=path/to/warren node calls.mjs .deps/mcp
 import { execFileSync, spawn } from 'node:child_process';
@@ -43,6 +44,14 @@ const contenders = {
     list: (root) => ['list_directory', { path: `${root}/dir` }],
     edit: (root, i) => ['edit_file', { path: `${root}/edit.txt`, edits: [{ oldText: `number ${i}\n`, newText: `number ${i + 1}\n` }] }],
   },
+  limit: {
+    start: { command: process.execPath, args: [path.join(import.meta.dirname, 'limit.mjs')], stderr: 'ignore' },
+    root: '',
+    read: () => ['answer', { bytes: content.length }],
+    write: (root, i) => ['answer', { bytes: 40, content: `${content}${i}` }],
+    list: () => ['answer', { bytes: 1000 }],
+    edit: (root, i) => ['answer', { bytes: 200, edits: `number ${i}\n` }],
+  },
 };
 
 async function connected(contender) {
@@ -85,18 +94,18 @@ const median = (list) => [...list].sort((a, b) => a - b)[Math.floor(list.length 
 
 try {
   console.log(`${rounds} rounds in turns, ${calls} calls each, one after the other; medians\n`);
-  console.log('| operation | warren, calls/s | server-filesystem, calls/s | ratio |\n|---|---|---|---|');
+  console.log('| operation | warren, calls/s | server-filesystem, calls/s | ratio | limit, calls/s |\n|---|---|---|---|---|');
   for (const operation of ['read', 'write', 'list', 'edit']) {
-    const found = { warren: [], filesystem: [] };
+    const found = { warren: [], filesystem: [], limit: [] };
     for (let round = 0; round < rounds; round += 1) {
       for (const name of Object.keys(contenders)) found[name].push(await measure(contenders[name], operation));
     }
     const [ours, theirs] = [median(found.warren), median(found.filesystem)];
-    console.log(`| ${operation} | ${ours.toFixed(0)} | ${theirs.toFixed(0)} | ${(ours / theirs).toFixed(2)} |`);
+    console.log(`| ${operation} | ${ours.toFixed(0)} | ${theirs.toFixed(0)} | ${(ours / theirs).toFixed(2)} | ${median(found.limit).toFixed(0)} |`);
   }
   const starts = { warren: [], filesystem: [] };
   for (let round = 0; round < 4 * rounds; round += 1) {
-    for (const name of Object.keys(contenders)) starts[name].push(await firstAnswer(contenders[name]));
+    for (const name of Object.keys(starts)) starts[name].push(await firstAnswer(contenders[name]));
   }
   console.log(`\nfirst answer after the start: ${median(starts.warren).toFixed(1)} ms, server-filesystem ${median(starts.filesystem).toFixed(1)} ms`);
 } finally {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
+
 namespace warren {
 namespace {
 
@@ -27,6 +29,69 @@ bool is_too_deep(std::string_view text) {
   return false;
 }
 
+std::string dump_by_library(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+bool needs_no_escape(char c) { return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\'; }
+
+void append_escaped(std::string& out, char c) {
+  switch (c) {
+    case '"': out += "\\\""; break;
+    case '\\': out += "\\\\"; break;
+    case '\b': out += "\\b"; break;
+    case '\f': out += "\\f"; break;
+    case '\n': out += "\\n"; break;
+    case '\r': out += "\\r"; break;
+    case '\t': out += "\\t"; break;
+    default: fmt::format_to(std::back_inserter(out), "\\u{:04x}", static_cast<unsigned char>(c));
+  }
+}
+
+// The library looks at each byte by itself, which was a third of the time of a call that reads a file.
+void append_text(std::string& out, const std::string& whole) {
+  if (!is_utf8(whole)) {
+    out += dump_by_library(whole);
+    return;
+  }
+  std::string_view text = whole;
+  out += '"';
+  std::size_t begin = 0;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (needs_no_escape(text[at])) continue;
+    out += text.substr(begin, at - begin);
+    append_escaped(out, text[at]);
+    begin = at + 1;
+  }
+  out += text.substr(begin);
+  out += '"';
+}
+
+void append_json(std::string& out, const Json& value) {
+  std::string_view separator;
+  if (value.is_object()) {
+    out += '{';
+    for (const auto& [name, member] : value.items()) {
+      out += separator;
+      append_text(out, name);
+      out += ':';
+      append_json(out, member);
+      separator = ",";
+    }
+    out += '}';
+  } else if (value.is_array()) {
+    out += '[';
+    for (const Json& member : value) {
+      out += separator;
+      append_json(out, member);
+      separator = ",";
+    }
+    out += ']';
+  } else if (const auto* text = value.get_ptr<const std::string*>()) {
+    append_text(out, *text);
+  } else {
+    out += dump_by_library(value);
+  }
+}
+
 }  // namespace
 
 Result<Json> parse_json(std::string_view text) {
@@ -49,7 +114,11 @@ bool is_json(std::string_view text) {
   return !text.starts_with("\xEF\xBB\xBF") && !is_too_deep(text) && Json::accept(text);
 }
 
-std::string dump_json(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string dump_json(const Json& value) {
+  std::string out;
+  append_json(out, value);
+  return out;
+}
 
 std::string dump_json_pretty(const Json& value) { return value.dump(2, ' ', false, Json::error_handler_t::replace); }
 

@@ -1,5 +1,8 @@
 #include "base/utf8.h"
 
+#include <cstdint>
+#include <cstring>
+
 namespace warren {
 
 std::size_t utf8_length(std::string_view bytes) {
@@ -26,7 +29,14 @@ std::size_t utf8_length(std::string_view bytes) {
 }
 
 bool is_utf8(std::string_view bytes) {
+  constexpr std::uint64_t kHighBits = 0x8080808080808080;
   while (!bytes.empty()) {
+    std::uint64_t eight = kHighBits;  // most text is ASCII: eight bytes at a time
+    if (bytes.size() >= sizeof eight) std::memcpy(&eight, bytes.data(), sizeof eight);
+    if ((eight & kHighBits) == 0) {
+      bytes.remove_prefix(sizeof eight);
+      continue;
+    }
     std::size_t length = utf8_length(bytes);
     if (length == 0) return false;
     bytes.remove_prefix(length);

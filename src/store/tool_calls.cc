@@ -112,8 +112,9 @@ Result<std::int64_t> duration_ms_of(const CallRecord& call) {
 
 Status check_record(const CallRecord& call) {
   WARREN_TRY(check_name_of_tool(call.name));
-  WARREN_TRY(check_json("'parameters' text", present(call.parameters)));
-  WARREN_TRY(check_json("'result' text", present(call.result)));
+  auto check = call.is_json ? check_size : check_json;
+  WARREN_TRY(check("'parameters' text", present(call.parameters)));
+  WARREN_TRY(check("'result' text", present(call.result)));
   WARREN_TRY(check_size("'error' text", present(call.error)));
   if (present(call.result) && present(call.error)) {
     return Error(Code::kInvalid, "a call has a result or an error, not both");

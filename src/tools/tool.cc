@@ -163,7 +163,8 @@ ToolAnswer call_tool(ToolContext& context, const Tool& tool, const Json& argumen
                     .result = {},
                     .error = {},
                     .duration_ns = std::max<std::int64_t>(0, context.clock.monotonic_ns() - began),
-                    .details = {.session = context.session}};
+                    .details = {.session = context.session},
+                    .is_json = true};
   if (answer.error) record.error = fmt::format("{}: {}", answer.error->type, answer.error->message);
   else record.result = recorded_result(answer);
   Result<std::int64_t> kept = context.agent.tools().record(record);
