@@ -43,6 +43,8 @@ Status change_quota(Agent& agent, const QuotaChanges& changes) {
   return do_on_record(agent, std::move(event), [&] { return change_quota(agent.store(), changes); });
 }
 
+bool is_used_elsewhere(Agent& agent) { return agent.store().database().find_seat_after(0) != 0; }
+
 Status empty_log_of(Agent& agent) { return agent.store().database().empty_log(); }
 
 Result<bool> is_secret_file(Agent& agent, const std::string& path) {

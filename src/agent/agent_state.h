@@ -23,6 +23,9 @@ Status change_quota(Agent& agent, const QuotaChanges& changes);
 // Whether the content of this file is encrypted, or will be once there is such a file.
 Result<bool> is_secret_file(Agent& agent, const std::string& path);
 
+// Whether another process may have files of the agent open, such as a mount.
+bool is_used_elsewhere(Agent& agent);
+
 // Copies everything into the agent file itself, which can then be renamed (Database::empty_log).
 Status empty_log_of(Agent& agent);
 

@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 
 #include "agent/audit_trail.h"
+#include "base/binary.h"
+#include "base/limits.h"
 #include "base/path.h"
 #include "changes/apply_record.h"
 #include "changes/intent.h"
@@ -27,11 +29,13 @@
 namespace warren {
 namespace {
 
-// Removes applied changes from the upper layer.
+// Removes applied changes from the upper layer. While another process has the agent open, nodes that are not copies of
+// the base's stay: a program may have them open, be in them, or have locked or mapped them, and knows them by a number
+// that the base's node does not have. Untouched ones are no changes, and go when nobody uses the agent any more.
 class Dropper {
  public:
-  Dropper(const AgentOverlay& overlay, const Intent& intent, const UpperTree& tree, TreeFinder& base)
-      : overlay_(overlay), intent_(intent), tree_(tree), base_(base), edit_(overlay, tree, base) {}
+  Dropper(const AgentOverlay& overlay, const Intent& intent, const UpperTree& tree, TreeFinder& base, InUse in_use)
+      : overlay_(overlay), intent_(intent), tree_(tree), base_(base), in_use_(in_use), edit_(overlay, tree, base) {}
 
   Status run() {
     WARREN_TRY(follow_renames());
@@ -42,6 +46,7 @@ class Dropper {
     for (auto change = intent_.changes.rbegin(); change != intent_.changes.rend(); ++change) {
       WARREN_TRY(change->kind == TreeChangeKind::kDeleted ? drop_deleted(*change) : drop_node(*change));
     }
+    if (in_use_ == InUse::kNo) WARREN_TRY(edit_.remove_untouched());
     return edit_.tidy();
   }
 
@@ -151,37 +156,62 @@ class Dropper {
     if (node->node.is_directory()) {
       WARREN_TRY(edit_.show_base(change.path, change.path));
       if (change.path == "/") return Ok{};
-      WARREN_TRY(edit_.remove(change.path));
+      bool stays = in_use_ == InUse::kYes && change.kind == TreeChangeKind::kAdded;
+      if (stays) edit_.keep_dir(change.path);
+      else WARREN_TRY(edit_.remove(change.path));
       return Ok{};
     }
     bool is_same =
         node->node.size == change.size && node->node.mtime == change.mtime && node->node.ctime == change.ctime;
     if (!is_same) return keep(*node);
-    if (change.is_partial) return record_origin(*node);  // what was left out is still a change
+    if (change.is_partial) return record_origin(*node, Written::kPartly);  // what was left out is still a change
+    if (stays_for_users(change, *node)) return record_origin(*node, Written::kWhole);
     WARREN_TRY(edit_.remove(change.path));
     bool is_alone = node->origin != nullptr && node->origin->hidden_names == 0;  // no other base name shows it
     bool has_other_names = is_alone && overlay_.upper.fs().get_attributes(node->node.inode).ok();
-    return has_other_names ? record_origin(*node) : Status(Ok{});
+    return has_other_names ? record_origin(*node, Written::kPartly) : Status(Ok{});
   }
+
+  // A modified copy need not: its users go on with the base's file (OverlayFs::find_moved).
+  bool stays_for_users(const AppliedChange& change, const UpperNode& node) const {
+    if (in_use_ == InUse::kNo || node.is_nameless) return false;
+    return is_own(node) || (change.kind == TreeChangeKind::kRenamed && node.origin->hidden_names == 0);
+  }
+
+  static bool is_own(const UpperNode& node) { return node.origin == nullptr || node.is_kept_new(); }
 
   // The agent changed the node again: that is a new change, relative to what the base has now.
   Status keep(const UpperNode& node) {
     changed_.push_back(node.path);
-    return record_origin(node);
+    return record_origin(node, Written::kPartly);
   }
 
-  // Records the base's current node as the origin: the inode number of the replaced one may be reused.
-  Status record_origin(const UpperNode& node) {
-    Origin origin{.upper = node.node.inode, .base_path = node.path};
+  // Whether the base has the node as it is in the upper layer now.
+  enum class Written { kPartly, kWhole };
+
+  // Records the base's current node as the origin: the inode number of the replaced one may be reused. A node that is
+  // not a copy does not become one, so that it keeps its number.
+  Status record_origin(const UpperNode& node, Written written) {
+    Origin origin{.upper = node.node.inode, .base_path = is_own(node) ? "" : node.path};
     origin.seen = WARREN_TRY(base_.find(node.path));
+    if (origin.seen && written == Written::kPartly) origin.seen->ctime = {};  // it is touched
     if (node.origin != nullptr) origin.hidden_names = node.origin->hidden_names;
-    return overlay_.upper.put_origin(origin);
+    if (is_own(node)) WARREN_TRY(overlay_.upper.remove_origin(node.node.inode));  // with the merge base of before
+    WARREN_TRY(overlay_.upper.put_origin(origin));
+    return is_own(node) && origin.seen ? keep_merge_base(node, *origin.seen) : Status(Ok{});
+  }
+
+  Status keep_merge_base(const UpperNode& node, const Attributes& written) {
+    if (!written.is_file() || written.size == 0 || written.size > limits::kAncestorBytes) return Ok{};
+    std::string content = WARREN_TRY(read_file(overlay_.base, node.path));
+    return is_binary(content) ? Status(Ok{}) : overlay_.upper.keep_ancestor(node.node.inode, as_bytes(content));
   }
 
   const AgentOverlay& overlay_;
   const Intent& intent_;
   const UpperTree& tree_;
   TreeFinder& base_;
+  InUse in_use_;
   UpperEdit edit_;
   std::unordered_map<std::string, std::string> gap_of_;
   std::vector<std::string> changed_;
@@ -192,7 +222,7 @@ Result<std::vector<std::string>> drop_applied(Agent& agent, const AgentOverlay& 
   TreeFinder base(overlay.base);
   UpperTree tree = WARREN_TRY(UpperTree::read(overlay, base));
   LinkCounts links = WARREN_TRY(LinkCounts::begin(overlay, tree, base));
-  Dropper dropper(overlay, intent, tree, base);
+  Dropper dropper(overlay, intent, tree, base, find_use(agent));
   WARREN_TRY(dropper.run());
   WARREN_TRY(links.update(overlay, base));
   WARREN_TRY(remove_apply_intent(agent.store()));

@@ -107,6 +107,7 @@ class Lister {
   }
 
   Status list_node(const UpperNode& node) {
+    if (node.is_untouched()) return Ok{};
     if (node.node.is_directory()) {
       if (node.base_path == node.place && node.there) return list_pair(node, node.place);
       if (node.base_path && node.base_path != node.place) return list_moved(node, *node.base_path);
@@ -223,7 +224,9 @@ class Lister {
     change.after = node.node;
     change.known_at = node.node.ctime;
     if (node.origin != nullptr) {
-      change.seen = node.origin->seen;
+      // The row of a new node is about the name that was applied; another one is not in the base.
+      bool is_of_other_name = node.is_kept_new() && !node.there && node.node.nlink > 1;
+      if (!is_of_other_name) change.seen = node.origin->seen;
       change.has_hidden_names = node.origin->hidden_names > (node.is_nameless ? 1U : 0U);
     } else if (const Whiteout* row = tree_->find_whiteout(node.path)) {
       change.seen = row->seen;

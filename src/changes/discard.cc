@@ -17,8 +17,14 @@ namespace {
 class Discarder {
  public:
   Discarder(const AgentOverlay& overlay, const std::vector<TreeChange>& all, const Selection& chosen,
-            const UpperTree& tree, TreeFinder& base)
-      : overlay_(overlay), all_(all), chosen_(chosen), tree_(tree), base_(base), edit_(overlay, tree, base) {
+            const UpperTree& tree, TreeFinder& base, InUse in_use)
+      : overlay_(overlay),
+        all_(all),
+        chosen_(chosen),
+        tree_(tree),
+        base_(base),
+        in_use_(in_use),
+        edit_(overlay, tree, base) {
     dir_of_.emplace("/", "/");
     for (const UpperNode& node : tree.nodes()) {
       if (node.node.is_directory()) dirs_.push_back(node.path);
@@ -46,10 +52,12 @@ class Discarder {
   }
 
  private:
-  // Copies that equal the base are not changes, but would hide later changes of the base.
+  // Copies that equal the base are not changes, but would hide later changes of the base. Those that an apply has left
+  // for their users stay while there are any.
   Status drop_equal(const ChangeFilter& filter) {
     for (const UpperNode& node : tree_.nodes()) {
       if (node.node.is_directory() || (filter && !filter(node.path))) continue;
+      if (node.is_untouched() && in_use_ == InUse::kYes) continue;
       if (chosen_.with_path(node.path).empty()) WARREN_TRY(edit_.remove(node.path));
     }
     return Ok{};
@@ -200,6 +208,7 @@ class Discarder {
   const Selection& chosen_;
   const UpperTree& tree_;
   TreeFinder& base_;
+  InUse in_use_;
   UpperEdit edit_;
   std::vector<std::string> dirs_;                        // directories of the upper layer, sorted
   std::unordered_map<std::string, std::string> dir_of_;  // the base's directory → the path that shows it
@@ -229,7 +238,8 @@ Result<std::vector<TreeChange>> discard_changes(const AgentOverlay& overlay, con
   TreeFinder base(overlay.base);
   UpperTree tree = WARREN_TRY(UpperTree::read(overlay, base));
   LinkCounts links = WARREN_TRY(LinkCounts::begin(overlay, tree, base));
-  WARREN_TRY(Discarder(overlay, all, chosen, tree, base).run(filter));
+  InUse in_use = on_record_of != nullptr ? find_use(*on_record_of) : InUse::kNo;
+  WARREN_TRY(Discarder(overlay, all, chosen, tree, base, in_use).run(filter));
   WARREN_TRY(links.update(overlay, base));
   std::vector<TreeChange> dropped = chosen.list();
   if (log == nullptr) {

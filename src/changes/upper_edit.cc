@@ -3,11 +3,38 @@
 #include <algorithm>
 #include <vector>
 
+#include "agent/agent_state.h"
 #include "base/path.h"
 #include "changes/compare.h"
 #include "fs/list_dir.h"
 
 namespace warren {
+
+InUse find_use(Agent& agent) { return is_used_elsewhere(agent) ? InUse::kYes : InUse::kNo; }
+
+Status drop_untouched(Agent& agent) {
+  std::optional<AgentOverlay> overlay = agent.overlay();
+  if (!overlay || agent.store().is_read_only() || find_use(agent) == InUse::kYes) return Ok{};
+  auto unit = WARREN_TRY(overlay->upper.begin(UnitAccess::kWrite));
+  std::vector<Origin> rows = WARREN_TRY(overlay->upper.list_origins());
+  bool has_kept = std::any_of(rows.begin(), rows.end(), [](const Origin& row) {
+    return row.base_path.empty() && row.seen && !row.seen->is_directory();
+  });
+  if (!has_kept) return Ok{};
+  TreeFinder base(overlay->base);
+  UpperTree tree = WARREN_TRY(UpperTree::read(*overlay, base));
+  UpperEdit edit(*overlay, tree, base);
+  WARREN_TRY(edit.remove_untouched());
+  WARREN_TRY(edit.tidy());
+  return unit->commit();
+}
+
+Status UpperEdit::remove_untouched() {
+  for (const UpperNode& node : tree_.nodes()) {
+    if (node.is_untouched() && has(node.path)) WARREN_TRY(remove(node.path));
+  }
+  return Ok{};
+}
 
 std::optional<Inode> UpperEdit::find(std::string_view path) const {
   std::string key(path);

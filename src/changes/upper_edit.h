@@ -14,6 +14,14 @@
 
 namespace warren {
 
+enum class InUse { kNo, kYes };
+InUse find_use(Agent& agent);  // by another process: is_used_elsewhere
+
+// Removes nodes that stayed in the upper layer after an apply, for those who had them open, and that the agent has not
+// touched since. Does nothing while another process has the agent open, and little if there are none. The merged tree
+// of this agent object is not updated: close it afterwards.
+Status drop_untouched(Agent& agent);
+
 // Use it within one write unit of the upper layer. Paths are those of the merged tree. A directory that exists in the
 // upper layer only because of nodes below it is removed with them; the others keep their times. The merged tree of the
 // same agent object is not updated: reopen the agent afterwards.
@@ -45,6 +53,9 @@ class UpperEdit {
 
   // The directory in the upper layer; copied up from the base's `base_path` if it is missing.
   Result<Inode> make_dir(std::string_view path, std::string_view base_path);
+
+  // Removes every node for which UpperNode::is_untouched().
+  Status remove_untouched();
 
   // Call it last: removes directories that are no longer needed, and restores the times of the others.
   Status tidy();

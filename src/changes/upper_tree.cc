@@ -3,10 +3,22 @@
 #include <algorithm>
 
 #include "base/path.h"
+#include "changes/compare.h"
 #include "changes/intent.h"
 #include "fs/list_dir.h"
 
 namespace warren {
+
+bool UpperNode::is_untouched() const {
+  if (origin == nullptr || !origin->seen || node.is_directory() || is_nameless) return false;
+  const Attributes& seen = *origin->seen;
+  bool is_same = node.size == seen.size && node.mtime == seen.mtime && has_same_mode(node, seen) &&
+                 ((node.mode ^ seen.mode) & S_IFMT) == 0;
+  if (!is_same || node.ctime > seen.ctime) return false;
+  bool has_one_name = node.nlink == 1;
+  if (is_kept_new()) return has_one_name || (there && there->inode == seen.inode);
+  return has_one_name && seen.nlink == 1 && origin->hidden_names == 0 && origin->base_path == place;
+}
 
 Result<UpperTree> UpperTree::read(const AgentOverlay& overlay, TreeFinder& base) {
   UpperTree tree;

@@ -33,6 +33,12 @@ struct UpperNode {
   // the node that it is a copy of.
   bool is_nameless = false;
 
+  // A new node that an apply has written to the base; it stayed for those who use it, under the number that they know.
+  bool is_kept_new() const { return origin != nullptr && origin->base_path.empty() && !node.is_directory(); }
+  // The agent has not changed it since the base's node was recorded as its origin: it is no change, whatever the base
+  // has now. For nodes with one name, and new ones.
+  bool is_untouched() const;
+
   // The base's directory that its children are matched with: the one that it shows or replaced.
   const std::string* counterpart() const { return base_path ? &*base_path : replaces_dir ? &place : nullptr; }
 };

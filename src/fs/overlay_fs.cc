@@ -49,7 +49,7 @@ class OverlayFs::Listener {
 
    private:
     Inode number_of(Inode node) {
-      if (layer_ == Layer::kBase) return node;
+      if (layer_ == Layer::kBase) return overlay_.number_of_base(node);
       Result<Scope> scope = overlay_.read_scope();  // the changed node may be a copy we do not know yet
       return scope.ok() ? overlay_.number_of(node) : node;
     }
@@ -121,6 +121,7 @@ Status OverlayFs::reload() {
   std::erase_if(copies_,
                 [&](const auto& one) { return one.second.is_noted && (has_lost || !nameless_.contains(one.first)); });
   numbers_.clear();
+  shown_as_.clear();
   opaque_.clear();
   lost_names_.clear();
   root_is_copied_ = false;
@@ -129,17 +130,20 @@ Status OverlayFs::reload() {
     else if (origin.base_path.empty()) opaque_.insert(origin.upper);
     else if (origin.seen && (!origin.is_orphan || retained_.contains(origin.seen->inode))) {
       base_.reserve_number(origin.seen->inode, origin.seen->generation);
-      copies_[origin.seen->inode] = {.upper = origin.upper,
-                                     .base_path = std::move(origin.base_path),
-                                     .seen = origin.seen,
-                                     .hidden_names = origin.hidden_names,
-                                     .ranges = {},
-                                     .is_noted = true};
+      bool is_dir = origin.seen->is_directory();
+      Inode number = is_dir ? show_dir_as(origin.upper, origin.seen->inode) : origin.seen->inode;
+      copies_[number] = {.upper = origin.upper,
+                         .base_path = std::move(origin.base_path),
+                         .seen = origin.seen,
+                         .hidden_names = origin.hidden_names,
+                         .ranges = {},
+                         .is_noted = true};
     }
   }
   for (const auto& [number, copy] : copies_) {
     dropped.erase(number);
     numbers_[copy.upper] = number;
+    if (number == copy.upper) continue;  // retained under the same number
     auto known = in_use.find(number);
     if (!retained_.contains(number) || (known != in_use.end() && known->second.upper == copy.upper)) continue;
     upper().retain(copy.upper).ignore("it was removed again");
@@ -212,6 +216,20 @@ Result<bool> OverlayFs::is_still_there(Inode number, std::unordered_map<Inode, b
   return known[number] = found && found->inode == number;
 }
 
+// The number of a directory that is in both layers. What was new here and is in use keeps its number: a program may be
+// working in it.
+Inode OverlayFs::show_dir_as(Inode upper_dir, Inode base_dir) {
+  if (!retained_.contains(upper_dir)) return base_dir;
+  shown_as_[base_dir] = upper_dir;
+  return upper_dir;
+}
+
+Inode OverlayFs::number_of_base(Inode base) {
+  std::lock_guard guard(mutex_);
+  auto found = shown_as_.find(base);
+  return found == shown_as_.end() ? base : found->second;
+}
+
 void OverlayFs::forget_host(Attributes& found) {
   found.host_device = 0;
   found.host_inode = 0;
@@ -255,9 +273,8 @@ Result<OverlayFs::View> OverlayFs::view(Inode node) {
     return View{node, std::nullopt, kRootInode};
   }
   if (!is_base_number(node)) {
-    // A copy is known by the base's number. A new file becomes one when an apply has written an earlier state of it.
     auto copy = numbers_.find(node);
-    if (copy == numbers_.end()) return View{node, node, std::nullopt};
+    if (copy == numbers_.end() || copy->second == node) return View{node, node, std::nullopt};
     if (!retained_.contains(node)) return stale(node);
     return view(copy->second);
   }
@@ -293,6 +310,14 @@ Result<std::optional<Inode>> OverlayFs::find_moved(Inode node) {
 }
 
 void OverlayFs::add_moved(Inode node, const Copy& copy) {
+  if (auto number = numbers_.find(copy.upper); number != numbers_.end()) {  // the apply has kept it
+    const Copy& now = copies_.at(number->second);
+    moved_[node] = {.base_path = now.base_path,
+                    .mtime = {},
+                    .now = number->second,
+                    .generation = now.seen ? now.seen->generation : 0};
+    return;
+  }
   Result<Attributes> last = upper().get_attributes(copy.upper);
   if (last.ok()) moved_[node] = {.base_path = copy.base_path, .mtime = last->mtime, .now = {}, .generation = 0};
 }

@@ -4,7 +4,8 @@
 // copies nothing. The first change copies a node up with all its attributes and its number: a small file whole, a
 // larger one without content, which follows part by part as it is written. A directory that is moved records its origin
 // in the base, so its children stay where they are. Numbers: a node from the base keeps the base's number for good; one
-// created here has the upper layer's. Rows and invariants: docs/design/fs.md.
+// created here has the upper layer's, and keeps it while it is in use, also when an apply has written it to the base.
+// Rows and invariants: docs/design/fs.md.
 //
 // A change that fails may leave copies behind, which nobody can distinguish from the original state.
 //
@@ -97,7 +98,8 @@ class OverlayFs final : public FileSystem {
     Timestamp counted_at;
   };
 
-  // A node of the base that is also in the upper layer, by the base's number.
+  // A node of the base that is also in the upper layer, by the number that it is shown with: the base's, or the upper
+  // layer's for a directory that was new here and is in use.
   struct Copy {
     Inode upper;
     std::string base_path;
@@ -168,6 +170,7 @@ class OverlayFs final : public FileSystem {
   Result<View> view(Inode node);  // of a node that has moved, at its new number
   Result<std::optional<Inode>> find_moved(Inode node);
   void add_moved(Inode node, const Copy& copy);
+  Inode show_dir_as(Inode upper, Inode base);
   void follow_moved(const std::unordered_set<Inode>& dropped);
   void announce_moved(Inode node, Inode top);
   Result<Attributes> layer_attributes(const View& view);  // as stored in its layer
@@ -176,6 +179,7 @@ class OverlayFs final : public FileSystem {
   Result<Attributes> shown_base(Inode parent, std::string_view name, Attributes found);
   static void forget_host(Attributes& found);  // clears the fields that only the base's attributes have
   Inode number_of(Inode upper) const;
+  Inode number_of_base(Inode base);
   Copy* find_copy(Inode number);
   bool is_gone(Inode number) const;
   bool is_gone_from_upper(Inode upper_node);
@@ -269,8 +273,9 @@ class OverlayFs final : public FileSystem {
   bool root_is_copied_ = false;
   std::unordered_map<Inode, Dir> dirs_;
   std::unordered_map<Inode, Copy> copies_;
-  std::unordered_map<Inode, Inode> numbers_;  // of copies, by upper-layer number
-  std::unordered_set<Inode> opaque_;          // by upper-layer number
+  std::unordered_map<Inode, Inode> numbers_;   // of copies, by upper-layer number
+  std::unordered_map<Inode, Inode> shown_as_;  // base's directory → the upper-layer number that it is shown with
+  std::unordered_set<Inode> opaque_;           // by upper-layer number
   std::unordered_map<Inode, Lost> lost_names_;
   std::unordered_map<Inode, std::vector<Place>> places_;
   std::unordered_map<Inode, std::uint64_t> retained_;

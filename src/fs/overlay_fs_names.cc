@@ -91,7 +91,7 @@ Result<std::optional<Inode>> OverlayFs::find_base_dir(Inode parent, std::string_
 Result<Attributes> OverlayFs::shown_upper(Inode parent, std::string_view name, Attributes found) {
   Inode top = found.inode;
   found.inode = number_of(top);
-  Copy* copy = found.inode == top ? nullptr : find_copy(found.inode);
+  Copy* copy = find_copy(found.inode);
   if (!found.is_directory()) {
     if (copy) found.nlink += copy->hidden_names;
     return found;
@@ -105,14 +105,15 @@ Result<Attributes> OverlayFs::shown_upper(Inode parent, std::string_view name, A
   }
   if (through && !copy && !copies_.contains(*through)) {
     // Made by another program, or before the base had it: it merges with the directory of the same path.
-    copies_[*through] = {.upper = top,
-                         .base_path = base_path_of(parent, name),
-                         .seen = {},
-                         .hidden_names = 0,
-                         .ranges = std::vector<ByteRange>(),
-                         .is_noted = false};
-    numbers_[top] = *through;
-    found.inode = *through;
+    Inode number = show_dir_as(top, *through);
+    copies_[number] = {.upper = top,
+                       .base_path = base_path_of(parent, name),
+                       .seen = {},
+                       .hidden_names = 0,
+                       .ranges = std::vector<ByteRange>(),
+                       .is_noted = false};
+    numbers_[top] = number;
+    found.inode = number;
   }
   know_dir(found.inode, parent, name, through);
   found.nlink = WARREN_TRY(count_links(found.inode, found));

@@ -105,7 +105,7 @@ Status OverlayFs::bring_up(const Side& side) {
   if (WARREN_TRY(find_in_upper(side.parent, side.name))) {
     if (!copy || copy->is_noted) return Ok{};
     // So far it merged with the base's directory of the same path; from now on that must be recorded.
-    copy->seen = WARREN_TRY(base_.get_attributes(number));
+    copy->seen = WARREN_TRY(base_.get_attributes(dirs_.at(number).base.value_or(number)));
     base_.reserve_number(copy->seen->inode, copy->seen->generation);
     WARREN_TRY(upper_.put_origin({copy->upper, copy->base_path, copy->seen, 0}));
     copy->is_noted = true;
@@ -144,7 +144,7 @@ Status OverlayFs::bring_up_link(const Side& side, Copy& copy) {
 // A directory that shows nothing of the base moves to a path that the base has: the base's must not show.
 Status OverlayFs::hide_base_below(const Side& moved, const Side& to) {
   Inode number = moved.entry->inode;
-  if (!moved.entry->is_directory() || is_base_number(number)) return Ok{};
+  if (!moved.entry->is_directory() || is_base_number(number) || find_copy(number)) return Ok{};
   if (!to.in_base || !to.in_base->is_directory() || opaque_.contains(number)) return Ok{};
   WARREN_TRY(upper_.put_origin({.upper = number, .base_path = "", .seen = {}, .hidden_names = 0}));
   opaque_.insert(number);
@@ -187,7 +187,8 @@ Status OverlayFs::replace(const Side& from, const Side& to) {
   if (to.entry) WARREN_TRY(remove_own(upper_to, to.name, *to.entry, own));
   if (replaces_new_file) WARREN_TRY(upper_.remove_origin(own->inode));
   WARREN_TRY(upper().rename(upper_from, from.name, upper_to, to.name, RenameMode::kReplace));
-  if (is_new_file && from.in_base) WARREN_TRY(upper_.remove_origin(moved->inode));  // of its old place
+  bool has_row = moved && !moved->is_directory() && opaque_.contains(moved->inode);
+  if ((is_new_file && from.in_base) || has_row) WARREN_TRY(upper_.remove_origin(moved->inode));  // of its old place
   if (replaced) WARREN_TRY(upper_.keep_ancestor(moved->inode, as_bytes(*replaced)));
   if (from.entry->is_directory()) {
     WARREN_TRY(upper_.remove_whiteouts_below(new_path));
@@ -234,10 +235,12 @@ Status OverlayFs::exchange(const Side& from, const Side& to) {
 
 // A new file has the merge base of the place where it is now, not of the one where it was.
 Status OverlayFs::keep_exchanged(const Side& moved, const Side& to) {
-  if (!moved.entry->is_file() || is_base_number(moved.entry->inode)) return Ok{};
-  if (moved.in_base) WARREN_TRY(upper_.remove_origin(moved.entry->inode));
+  Inode number = moved.entry->inode;
+  if (moved.entry->is_directory() || is_base_number(number)) return Ok{};
+  if (moved.in_base || opaque_.contains(number)) WARREN_TRY(upper_.remove_origin(number));
+  if (!moved.entry->is_file()) return Ok{};
   std::optional<std::string> replaced = WARREN_TRY(find_replaced(std::nullopt, to.in_base));
-  return replaced ? upper_.keep_ancestor(moved.entry->inode, as_bytes(*replaced)) : Status(Ok{});
+  return replaced ? upper_.keep_ancestor(number, as_bytes(*replaced)) : Status(Ok{});
 }
 
 void OverlayFs::settle_moved(const Side& from, const Side& to) {

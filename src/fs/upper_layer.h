@@ -28,8 +28,9 @@ inline bool is_base_number(Inode node) { return (node.value & kBaseBit) != 0; }
 // one; a directory made by another program shows the base's directory of the same path.
 struct Origin {
   Inode upper;
-  // The path of the base's node when it was copied; "" for a directory that shows nothing of the base, whatever the
-  // base has under its name (opaque).
+  // The path of the base's node when it was copied. "" for a node that is no copy: a directory that shows nothing of
+  // the base, whatever the base has under its name (opaque), or a new node that an apply has written to the base, and
+  // that stayed here for those who use it.
   std::string base_path;
   // The base's node as it was then, with its number. For a directory only number and type are compared later. Absent
   // for an opaque directory, and in rows of other programs.

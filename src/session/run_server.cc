@@ -26,6 +26,7 @@
 #include "agent/mounted_state.h"
 #include "base/ascii.h"
 #include "base/path.h"
+#include "changes/upper_edit.h"
 #include "fuse/mounted.h"
 #include "os/daemon.h"
 #include "os/error.h"
@@ -413,6 +414,7 @@ class RunServer {
     namespace_.reset();
     Status anchored = anchorer_ ? anchorer_->stop() : Status(Ok{});
     anchorer_.reset();
+    drop_untouched(*agent_).ignore("the next run or apply does it");
     closed_ = agent_->close();
     if (closed_.ok()) closed_ = std::move(stored);
     if (closed_.ok()) closed_ = std::move(anchored);

@@ -12,6 +12,7 @@
 
 #include "agent/checkpoints.h"
 #include "base/path.h"
+#include "changes/upper_edit.h"
 #include "fuse/mount_point.h"
 #include "fuse/unmount_guard.h"
 #include "os/child.h"
@@ -163,6 +164,7 @@ Status ServedAgent::close() {
   namespace_.reset();
   Status anchored = anchorer_ ? anchorer_->stop() : Status(Ok{});
   anchorer_.reset();
+  drop_untouched(*agent_).ignore("the next mount or apply does it");
   Status closed = agent_->close();
   if (closed.ok()) closed = std::move(stored);
   if (closed.ok()) closed = std::move(anchored);

@@ -31,7 +31,8 @@ Result<std::string> History::keep_open_nodes(std::int64_t id) {
       "wr_past_inode o WHERE o.ino = n.ino AND o.since <= ?1 AND o.until > ?1)");
   // A copy of a base's file is known by the base's number, which then means the base's file again.
   TableNames names = WARREN_TRY(TableNames::read(database_));
-  if (names.has("wr_origin")) query += Sql(" AND NOT EXISTS (SELECT 1 FROM wr_origin b WHERE b.delta_ino = n.ino)");
+  if (names.has("wr_origin"))
+    query += Sql(" AND NOT EXISTS (SELECT 1 FROM wr_origin b WHERE b.delta_ino = n.ino AND b.base_path <> '')");
   Statement vanishing = WARREN_TRY(database_.prepare(query));
   {
     Rows rows = vanishing.bind(1, id).rows();

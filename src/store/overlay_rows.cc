@@ -390,7 +390,7 @@ Result<std::vector<Origin>> OverlayRows::list_origins() {
 Status OverlayRows::put_origin(const Origin& origin) {
   store_.journal()->note_attributes(origin.upper);
   WARREN_TRY(reserve_row(origin.base_path.size()));
-  if (origin.seen && origin.upper != kRootInode) {
+  if (origin.seen && !origin.base_path.empty() && origin.upper != kRootInode) {
     WARREN_TRY(sql_->put_origin.bind(1, origin.upper.value).bind(2, origin.seen->inode.value).run());
   }
   sql_->put_own_origin.bind(1, origin.upper.value).bind(2, origin.base_path).bind(3, origin.hidden_names);

@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+"""apply and discard while programs have files of the mounted agent open.
+
+    WARREN=path/to/warren in_use.py [-v] [Class.test_name]
+
+Needs root and /dev/fuse; the test of a killed apply needs strace.
+"""
+import mmap
+import os
+import pathlib
+import shutil
+import sqlite3
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import overlaid
+from case import Case
+from overlaid import mounted
+
+
+class InUse(Case):
+    def begin(self, **files):
+        self.fill(**files)
+        self.point = self.w.mount()
+
+    def apply(self, *paths):
+        self.w.warren("apply", self.w.id, *paths)
+
+    def end(self):
+        self.w.umount(self.point)
+        self.w.fsck()
+
+    def check_clean(self):
+        """After the last user nothing is left of what was applied."""
+        self.assertEqual(self.w.changes(), [])
+        self.end()
+        self.assertEqual(self.w.changes(), [])
+        self.assertEqual(self.w.warren("sql", self.w.id, "select count(*) from fs_dentry").split()[-1], b"0")
+
+    def test_a_new_file_goes_on(self):
+        self.begin(other="other\n")
+        with open(self.point / "log", "w", buffering=1) as log:
+            log.write("one\n")
+            number = os.stat(self.point / "log").st_ino
+            self.apply()
+            self.assertEqual(self.w.changes(), [])
+            self.assertEqual(os.stat(self.point / "log").st_ino, number)
+            log.write("LATE\n")
+            self.assertEqual((self.point / "log").read_text(), "one\nLATE\n")
+            self.assertEqual(self.w.changes(), ["M f /log"])
+            self.apply()
+            self.assertEqual(self.read("log"), "one\nLATE\n")
+            log.write("LATER\n")
+        self.apply()
+        self.assertEqual(self.read("log"), "one\nLATE\nLATER\n")
+        self.check_clean()
+
+    def test_a_file_that_was_saved_by_a_rename_goes_on(self):
+        self.begin(log="of the base\n")
+        with open(self.point / "draft", "w", buffering=1) as log:
+            log.write("one\n")
+            os.rename(self.point / "draft", self.point / "log")
+            self.apply()
+            self.assertEqual(self.read("log"), "one\n")
+            log.write("LATE\n")
+            self.assertEqual((self.point / "log").read_text(), "one\nLATE\n")
+            self.assertEqual(self.w.changes(), ["M f /log"])
+        self.apply()
+        self.assertEqual(self.read("log"), "one\nLATE\n")
+        self.check_clean()
+
+    def test_a_renamed_file_goes_on(self):
+        self.begin(old="of the base\n", text="text\n")
+        os.rename(self.point / "old", self.point / "new")
+        os.rename(self.point / "text", self.point / "text2")
+        with open(self.point / "new", "a", buffering=1) as same, open(self.point / "text2", "a", buffering=1) as changed:
+            changed.write("more\n")
+            self.apply()
+            self.assertEqual(self.w.changes(), [])
+            same.write("LATE\n")
+            changed.write("LATE\n")
+            self.assertEqual((self.point / "new").read_text(), "of the base\nLATE\n")
+            self.assertEqual((self.point / "text2").read_text(), "text\nmore\nLATE\n")
+            self.assertEqual(self.w.changes(), ["M f /new", "M f /text2"])
+        self.apply()
+        self.assertEqual(self.read("new"), "of the base\nLATE\n")
+        self.assertEqual(self.read("text2"), "text\nmore\nLATE\n")
+        self.assertEqual(self.w.changes(), [])
+        self.end()
+
+    def test_a_program_in_a_new_directory_goes_on(self):
+        self.begin(other="other\n")
+        (self.point / "new" / "deep").mkdir(parents=True)
+        (self.point / "new" / "a").write_text("a\n")
+        script = "read line; getcwd=$(/bin/pwd) && echo LATE > late && echo more >> ../a && ls .. && echo $getcwd"
+        with subprocess.Popen(["sh", "-c", script], cwd=self.point / "new" / "deep", stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as shell:
+            self.apply()
+            said = shell.communicate("go\n", timeout=mounted.PATIENCE_SECONDS)[0]
+        self.assertEqual(said.split(), ["a", "deep", str(self.point / "new" / "deep")])
+        self.assertEqual(self.w.changes(), ["M f /new/a", "A f /new/deep/late"])
+        (self.base / "new" / "host").write_text("of the host\n")
+        mounted.wait_for(lambda: (self.point / "new" / "host").exists(), "the host's file does not show")
+        self.apply()
+        self.assertEqual(self.read("new/deep/late"), "LATE\n")
+        self.assertEqual(self.read("new/a"), "a\nmore\n")
+        os.rename(self.point / "new", self.point / "moved")
+        self.assertEqual(sorted(os.listdir(self.point / "moved")), ["a", "deep", "host"])
+        self.apply()
+        self.assertEqual(self.read("moved/host"), "of the host\n")
+        self.assertFalse((self.base / "new").exists())
+        self.assertEqual(self.w.changes(), [])
+        self.end()
+
+    def test_a_database_in_wal_mode_keeps_its_commits(self):
+        self.begin(other="other\n")
+        path = self.point / "app.db"
+        first = sqlite3.connect(path)
+        first.execute("pragma journal_mode=wal")
+        first.execute("create table t(x)")
+        first.execute("insert into t values(1)")
+        first.commit()
+        self.apply()
+        first.execute("insert into t values(2)")
+        first.commit()
+        second = sqlite3.connect(path)
+        count = "select count(*) from t"
+        self.assertEqual(second.execute(count).fetchone(), (2,))
+        second.execute("insert into t values(3)")
+        second.commit()
+        self.assertEqual(first.execute(count).fetchone(), (3,))
+        first.execute("begin immediate")
+        second.execute("pragma busy_timeout=0")
+        with self.assertRaises(sqlite3.OperationalError):
+            second.execute("begin immediate")  # one lock, whenever it was opened
+        first.rollback()
+        second.close()
+        first.close()
+        self.apply()
+        with sqlite3.connect(self.base / "app.db") as base:
+            self.assertEqual(base.execute(count).fetchone(), (3,))
+            self.assertEqual(base.execute("pragma integrity_check").fetchone(), ("ok",))
+        base.close()
+        self.check_clean()
+
+    def test_hard_links_and_other_kinds_go_on(self):
+        self.begin(other="other\n")
+        os.mkfifo(self.point / "pipe")
+        os.symlink("one", self.point / "link")
+        with open(self.point / "one", "w", buffering=1) as file, open(self.point / "pipe", "r+b", buffering=0) as pipe:
+            file.write("1\n")
+            os.link(self.point / "one", self.point / "two")
+            os.truncate(self.point / "one", mmap.PAGESIZE)
+            with open(self.point / "one", "r+b") as again, mmap.mmap(again.fileno(), mmap.PAGESIZE) as mapped:
+                self.apply()
+                self.assertEqual(self.w.changes(), [])
+                with open(self.point / "pipe", "wb", buffering=0) as writer:
+                    writer.write(b"through")
+                self.assertEqual(pipe.read(7), b"through")
+                mapped[2:7] = b"LATE\n"
+                self.assertEqual((self.point / "two").read_bytes()[:7], b"1\nLATE\n")
+                mapped.flush()
+            self.assertEqual(self.w.changes(), ["M f /one", "M f /two"])
+            self.apply()
+        for name in ("one", "two"):
+            self.assertEqual((self.base / name).read_bytes()[:7], b"1\nLATE\n")
+        self.assertEqual(os.stat(self.base / "one").st_ino, os.stat(self.base / "two").st_ino)
+        os.unlink(self.point / "link")
+        self.assertEqual(self.w.changes(), ["D l /link"])
+        self.apply()
+        self.check_clean()
+
+    def test_one_of_two_names_is_applied(self):
+        self.begin(other="other\n")
+        with open(self.point / "one", "w", buffering=1) as file:
+            file.write("1\n")
+            os.link(self.point / "one", self.point / "two")
+            self.apply("/one")
+            self.assertEqual(self.w.changes(), ["A f /two"])
+            file.write("LATE\n")
+            self.assertEqual(self.w.changes(), ["M f /one", "A f /two"])
+        self.apply()
+        self.assertEqual((self.read("one"), self.read("two")), ("1\nLATE\n", "1\nLATE\n"))
+        self.check_clean()
+
+    def test_what_the_host_changes_afterwards_is_not_overwritten(self):
+        self.begin(other="other\n")
+        with open(self.point / "log", "w", buffering=1) as log:
+            log.write("one\n")
+            self.apply()
+            (self.base / "log").write_text("of the host\n")
+            self.assertEqual(self.w.changes(), [])  # the agent has changed nothing
+            log.write("LATE\n")
+            self.assertIn("conflict: /log: it was changed in the base", self.w.fails("apply", self.w.id))
+        self.assertEqual(self.read("log"), "of the host\n")
+        os.rename(self.point / "log", self.point / "log.1")  # what it was applied as counts no more
+        self.apply("/log.1")
+        self.assertEqual(self.read("log.1"), "one\nLATE\n")
+        self.end()
+
+    def test_the_base_shows_again_when_nobody_uses_the_agent(self):
+        self.begin(other="other\n")
+        (self.point / "new").write_text("applied\n")
+        (self.point / "changed").write_text("applied\n")
+        self.apply()
+        (self.point / "changed").write_text("changed again\n")
+        (self.base / "new").write_text("of the host\n")
+        self.end()
+        self.assertEqual(self.fs("cat", "/new"), b"of the host\n")
+        self.assertEqual(self.w.changes(), ["M f /changed"])
+
+    def test_discard_removes_a_new_file_as_rm_does(self):
+        self.begin(other="other\n")
+        with open(self.point / "log", "w+", buffering=1) as log, open(self.point / "kept", "w", buffering=1) as kept:
+            kept.write("one\n")
+            self.apply("/kept")
+            log.write("one\n")
+            self.w.warren("discard", "--yes", self.w.id)
+            self.assertFalse((self.point / "log").exists())
+            log.write("LATE\n")
+            log.seek(0)
+            self.assertEqual(log.read(), "one\nLATE\n")
+            kept.write("LATE\n")  # it was no change, so it is not discarded
+        self.assertEqual(self.w.changes(), ["M f /kept"])
+        self.apply()
+        self.assertEqual(self.read("kept"), "one\nLATE\n")
+        self.check_clean()
+
+    def test_a_killed_apply_is_finished_and_loses_nothing(self):
+        if shutil.which("strace") is None:
+            self.skipTest("strace is missing")
+        self.begin(other="other\n")
+        with open(self.point / "log", "w", buffering=1) as log:
+            log.write("one\n")
+            # The first rename into the base's directory puts the file in; the process ends right after it.
+            for call in range(1, 40):
+                words = ["strace", "-f", "-o", self.w.root / "trace", "-e", "trace=renameat2",
+                         "-e", f"inject=renameat2:signal=KILL:when={call}", mounted.program(), "apply", self.w.id]
+                subprocess.run(words, cwd=self.w.home, env=self.w.environment(), capture_output=True, check=False)
+                if (self.base / "log").exists():
+                    break
+                self.w.run("apply", "--recover", self.w.id)
+                if (self.base / "log").exists():
+                    break
+            self.assertEqual(self.read("log"), "one\n")
+            log.write("LATE\n")
+            self.w.run("apply", "--recover", self.w.id)
+            log.write("LATER\n")
+            self.assertEqual((self.point / "log").read_text(), "one\nLATE\nLATER\n")
+            self.assertEqual(self.w.changes(), ["M f /log"])
+            self.apply()
+        self.assertEqual(self.read("log"), "one\nLATE\nLATER\n")
+        self.check_clean()
+
+
+if __name__ == "__main__":
+    mounted.need_fuse()
+    unittest.main()

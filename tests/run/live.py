@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""apply and discard while a session runs: what its programs go on writing is kept.
+
+    WARREN=path/to/warren live.py [-v] [Class.test_name]
+
+Needs root and /dev/fuse.
+"""
+import pathlib
+import sqlite3
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import sandboxed
+
+LOG = """
+exec 7>log 8>>renamed
+echo one >&7
+mkdir new; cd new
+echo ready; read line
+echo LATE >&7; echo LATE >&8; echo LATE > late; /bin/pwd
+cat ../log ../renamed late
+"""
+DATABASE = """
+import sqlite3
+db = sqlite3.connect("app.db")
+db.execute("pragma journal_mode=wal")
+db.execute("create table t(x)")
+db.execute("insert into t values(1)")
+db.commit()
+print("ready", flush=True)
+input()
+db.execute("insert into t values(2)")
+db.commit()
+print(sqlite3.connect("app.db").execute("select count(*) from t").fetchone())
+db.close()
+print(sqlite3.connect("app.db").execute("select count(*) from t").fetchone())
+"""
+
+
+class Live(unittest.TestCase):
+    def setUp(self):
+        self.w = sandboxed.World()
+        self.w.__enter__()
+        self.addCleanup(self.w.__exit__)
+
+    def begin(self, *command):
+        run = self.w.start("run", "--session", "s", "--", *command, text=True, stdin=sandboxed.subprocess.PIPE)
+        self.addCleanup(run.wait)
+        self.assertEqual(run.stdout.readline(), "ready\n")
+        return run
+
+    def go_on(self, run):
+        said, complaints = run.communicate("go\n", timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertEqual(run.returncode, 0, complaints)
+        return said.splitlines()
+
+    def apply(self, *args):
+        done = self.w.warren("apply", "s", *args)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def diff(self):
+        return self.w.warren("diff", "-z", "s").stdout.split("\0")[:-1]
+
+    def test_open_files_and_the_current_directory_go_on(self):
+        run = self.begin("sh", "-c", "mv file renamed" + LOG)
+        self.apply()
+        self.assertEqual(self.diff(), [])
+        self.assertEqual(self.go_on(run), [f"{self.w.base}/new", "one", "LATE", "of the base", "LATE", "LATE"])
+        self.assertEqual(self.diff(), ["M f /log", "A f /new/late", "M f /renamed"])
+        self.assertEqual((self.w.base / "log").read_text(), "one\n")
+        self.apply()
+        self.assertEqual((self.w.base / "log").read_text(), "one\nLATE\n")
+        self.assertEqual((self.w.base / "renamed").read_text(), "of the base\nLATE\n")
+        self.assertEqual((self.w.base / "new" / "late").read_text(), "LATE\n")
+        self.assertEqual(self.w.sessions(), [])  # nothing is left in it
+
+    def test_a_database_keeps_its_commits(self):
+        run = self.begin(sandboxed.PYTHON, "-c", DATABASE)
+        self.apply()
+        self.assertEqual(self.go_on(run), ["(2,)", "(2,)"])
+        self.apply()
+        with sqlite3.connect(self.w.base / "app.db") as base:
+            self.assertEqual(base.execute("select count(*) from t").fetchone(), (2,))
+        base.close()
+
+    def test_a_session_that_was_applied_while_it_ran_is_empty(self):
+        run = self.begin("sh", "-c", "echo 1 > new; echo ready; read line")
+        self.apply()
+        self.go_on(run)
+        self.assertEqual(self.diff(), [])
+        self.assertIn("deleted s", self.w.warren("sessions", "prune", "--empty", "--yes").stdout)
+
+
+if __name__ == "__main__":
+    sandboxed.need_fuse()
+    unittest.main()
