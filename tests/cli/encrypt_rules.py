@@ -94,6 +94,22 @@ class EncryptRulesTest(EncryptCase):
             self.assertEqual(self.warren("fs", "a", "cat", "/secrets/x"), SECRET)
             self.warren("encrypt", "a", "/secrets")
 
+    def test_paths_that_are_restored_keep_or_get_the_present_key(self):
+        self.make()
+        self.warren("checkpoint", "a", "take", "plain")
+        self.warren("encrypt", "a", "/secrets")
+        self.warren("checkpoint", "a", "take", "old")
+        self.warren("rekey", "a", "/secrets")
+        for checkpoint in ("plain", "old"):
+            self.warren("fs", "a", "write", "/secrets/x", "changed")
+            self.warren("checkpoint", "a", "restore", checkpoint, "/secrets/x")
+            self.assertEqual(self.key_of("x"), 2)
+            self.warren("fs", "a", "rm", "/secrets/x")
+            self.warren("checkpoint", "a", "restore", checkpoint, "/secrets")
+            self.assertEqual(self.key_of("x"), 2)
+            self.assertEqual(self.warren("fs", "a", "cat", "/secrets/x"), SECRET)
+        self.assertIn("clean", self.warren("fsck", "a"))
+
     # Which pattern decides.
 
     def test_the_narrower_pattern_decides(self):
