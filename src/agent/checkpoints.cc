@@ -1,12 +1,14 @@
 #include "agent/checkpoints.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "agent/audit_trail.h"
 #include "agent/mounted_state.h"
 #include "agent/put_back.h"
 #include "base/path.h"
 #include "fs/path_ops.h"
+#include "store/encrypt_files.h"
 
 namespace warren {
 namespace {
@@ -108,15 +110,36 @@ Result<std::vector<Checkpoint>> prune_checkpoints(Agent& agent, const PruneRule&
   return keep_record(agent, "checkpoint_remove", {"/"}, [&] { return History(agent.store()).prune(rule); });
 }
 
+Status encrypt_restored(Agent& agent) {
+  RecodedFiles done;
+  Status encrypted = encrypt_by_patterns(agent.store(), done);
+  constexpr std::string_view kWhatToDo =
+      "`warren encrypt ID PATTERN` does that; `warren key ID` lists patterns and keys";
+  if (!encrypted.ok()) {
+    return Error(encrypted.error().code(),
+                 fmt::format("encrypt files as the patterns say: {}", encrypted.error().message()),
+                 std::string(kWhatToDo));
+  }
+  if (done.failed == 0) return Ok{};
+  return Error(Code::kDenied,
+               fmt::format("{} not encrypted as the patterns say: {}",
+                           done.failed == 1 ? std::string("1 file is") : fmt::format("{} files are", done.failed),
+                           fmt::join(done.problems, "; ")),
+               fmt::format("note where the key is, then {}", kWhatToDo));
+}
+
 Result<Checkpoint> restore_checkpoint(Agent& agent, std::int64_t id, MountedState* mounted) {
-  return keep_record(agent, "restore", {"/"}, [&]() -> Result<Checkpoint> {
-    Checkpoint before =
+  Checkpoint before = WARREN_TRY(keep_record(agent, "restore", {"/"}, [&]() -> Result<Checkpoint> {
+    Checkpoint taken =
         WARREN_TRY(take_with_mounts(mounted, MountedState::Unreachable::kFail, nullptr, [&](const Covered& covered) {
           return History(agent.store()).restore(id, covered);
         }));
     if (mounted != nullptr) WARREN_TRY(mounted->copy_out(id));
-    return before;
-  });
+    return taken;
+  }));
+  WARREN_TRY(encrypt_restored(agent).within(
+      fmt::format("everything was restored (what it was before is checkpoint {})", before.id)));
+  return before;
 }
 
 Result<std::vector<std::string>> list_covered_mounts(Agent& agent, std::int64_t id) {

@@ -42,8 +42,13 @@ Result<std::vector<Checkpoint>> prune_checkpoints(Agent& agent, const PruneRule&
 
 // Makes the agent what it was, and what is mounted, as far as the checkpoint covers it. Returns the checkpoint that was
 // taken before, with which the restore can be undone. If a mount does not answer at first, nothing is changed; if it
-// stops answering later, the error says so, and repeating the restore finishes it.
+// stops answering later, the error says so, and repeating the restore finishes it. Files that a pattern in force
+// matches are encrypted with its key, whatever the checkpoint has; if a key for that is missing, everything is
+// restored, and the error says so (kDenied).
 Result<Checkpoint> restore_checkpoint(Agent& agent, std::int64_t id, MountedState* mounted = nullptr);
+
+// What restore_checkpoint() does with files whose encryption is not what the patterns say.
+Status encrypt_restored(Agent& agent);
 
 // The mounts that a checkpoint covers, sorted.
 Result<std::vector<std::string>> list_covered_mounts(Agent& agent, std::int64_t id);

@@ -269,6 +269,7 @@ Status go_back_to(const std::string& draft, const std::string& checkpoint, Clock
   auto agent = WARREN_TRY(Agent::open({.id_or_path = draft, .layers = Layers::kOwn}, clock));
   Checkpoint wanted = WARREN_TRY(get_checkpoint(*agent, checkpoint));
   WARREN_TRY(History(agent->store()).restore(wanted.id));  // the fork is what goes on record, under its own name
+  WARREN_TRY(encrypt_restored(*agent));
   note_encrypted(draft, nullptr).ignore("nobody opens it under this name again");
   return agent->store().database().empty_log();  // the log has the draft's name
 }

@@ -11,6 +11,7 @@
 #include "agent/locate.h"
 #include "base/limits.h"
 #include "base/path.h"
+#include "store/cipher_patterns.h"
 #include "store/history.h"
 #include "store/sqlite_fs.h"
 #include "store/table_names.h"
@@ -21,7 +22,6 @@ namespace {
 Result<std::string> locate_for_patterns(const FileEncryption& options) {
   std::string path = WARREN_TRY(locate_agent(options.id_or_path));
   if (path == kMemoryAgent) return Error(Code::kInvalid, "an agent in memory has no file to encrypt");
-  for (const std::string& pattern : options.patterns) WARREN_TRY(check_cipher_pattern(pattern));
   return path;
 }
 
@@ -77,7 +77,6 @@ Status change_with_new_key(const FileEncryption& options, FileEncryptionReport& 
     return scope.commit();
   });
   if (!changed.ok() && !is_stored) remove_key_note(key);
-  if (changed.ok()) report.key_note = key.note;
   return changed;
 }
 
@@ -86,9 +85,31 @@ Status change_with_new_key(const FileEncryption& options, FileEncryptionReport& 
 Status compact(FileEncryptionReport& report, Clock& clock) {
   Status done = compact_agent(report.path, clock);
   if (done.ok()) return Ok{};
-  report.is_compact = false;
   Code why = done.error().code();
-  return why == Code::kBusy || why == Code::kNoSpace ? Status(Ok{}) : std::move(done);
+  if (why != Code::kBusy && why != Code::kNoSpace) return done;
+  report.not_compact = std::move(done).take_error();
+  return Ok{};
+}
+
+// The keys of these patterns, and where they are: also for somebody who runs an interrupted command again.
+Status find_keys(const FileEncryption& options, FileEncryptionReport& report, Clock& clock) {
+  std::vector<ContentKeyPlace> all = WARREN_TRY(list_content_key_places(report.path, clock));
+  for (ContentKeyPlace& place : all) {
+    bool is_used = std::ranges::any_of(place.patterns, [&](const std::string& one) {
+      return std::ranges::find(options.patterns, one) != options.patterns.end();
+    });
+    if (is_used) report.keys.push_back(std::move(place));
+  }
+  return Ok{};
+}
+
+// Keys and patterns have changed, and files as far as it came.
+Status say_what_was_done(Status ended, const RecodedFiles& done, std::string_view what) {
+  if (ended.ok()) return ended;
+  const Error& why = ended.error();
+  std::string_view first = why.code() == Code::kNoSpace ? "free some space and " : "";
+  return Error(why.code(), fmt::format("{}; before that, {} files {}", why.message(), done.files, what),
+               fmt::format("{}run the same command again: it goes on", first));
 }
 
 Status count_checkpoints(Store& store, FileEncryptionReport& report) {
@@ -107,8 +128,20 @@ Error unknown_pattern(const std::string& pattern, const KnownKeys& known) {
 
 }  // namespace
 
+namespace {
+
+Status encrypt_known_patterns(const FileEncryption& options, FileEncryptionReport& report, Clock& clock) {
+  auto store = WARREN_TRY(open_with_keys(report.path, clock));
+  WARREN_TRY(encrypt_matching(*store, options.patterns, report.done));
+  WARREN_TRY(remove_traces(*store));
+  return count_checkpoints(*store, report);
+}
+
+}  // namespace
+
 Result<FileEncryptionReport> encrypt_files(const FileEncryption& options, Clock& clock) {
   FileEncryptionReport report;
+  for (const std::string& pattern : options.patterns) WARREN_TRY(check_cipher_pattern(pattern));
   report.path = WARREN_TRY(locate_for_patterns(options));
   KnownKeys known;
   {
@@ -128,18 +161,14 @@ Result<FileEncryptionReport> encrypt_files(const FileEncryption& options, Clock&
         change_alone(report.path, [&](Database& database) { return add_patterns(database, options.patterns, *key); }));
   } else if (!is_all_known) {
     WARREN_TRY(change_with_new_key(options, report, [&](Database& database, std::int64_t id) {
-      key = id;
       return add_patterns(database, options.patterns, id);
     }));
   }
-  {
-    auto store = WARREN_TRY(open_with_keys(report.path, clock));
-    report.done = WARREN_TRY(encrypt_matching(*store, options.patterns, key.value_or(0)));
-    WARREN_TRY(remove_traces(*store));
-    WARREN_TRY(count_checkpoints(*store, report));
-  }
+  WARREN_TRY(say_what_was_done(encrypt_known_patterns(options, report, clock), report.done,
+                               "were encrypted, and new ones are encrypted from now on"));
   WARREN_TRY(remove_search_index(report.path));  // it may have the text of these files
   WARREN_TRY(compact(report, clock));
+  WARREN_TRY(find_keys(options, report, clock));
   return report;
 }
 
@@ -164,7 +193,8 @@ Result<FileEncryptionReport> decrypt_files(const FileEncryption& options, Clock&
         change_alone(report.path, [&](Database& database) { return remove_patterns(database, options.patterns); }));
   }
   auto store = WARREN_TRY(open_with_keys(report.path, clock));
-  report.done = WARREN_TRY(decrypt_matching(*store, options.patterns));
+  WARREN_TRY(say_what_was_done(decrypt_matching(*store, options.patterns, report.done), report.done,
+                               "were decrypted, and the patterns have ended"));
   bool did_nothing = !is_any_known && report.done.files == 0 && report.done.failed == 0;
   if (did_nothing) return unknown_pattern(options.patterns.front(), known);
   return report;
@@ -229,8 +259,10 @@ Result<FileEncryptionReport> rekey_files(const FileEncryption& options, Clock& c
         options, report, [&](Database& database, std::int64_t id) { return replace_keys(database, old, id); }));
   }
   auto store = WARREN_TRY(open_with_keys(report.path, clock));
-  report.done = WARREN_TRY(finish_replacing_keys(*store));
+  WARREN_TRY(say_what_was_done(finish_replacing_keys(*store, report.done), report.done, "got the new key"));
   WARREN_TRY(count_checkpoints(*store, report));
+  store.reset();
+  WARREN_TRY(find_keys(options, report, clock));
   return report;
 }
 

@@ -23,16 +23,17 @@ struct FileEncryption {
 struct FileEncryptionReport {
   std::string path;
   RecodedFiles done;
-  std::optional<std::string> key_note;  // of a new key
-  std::uint64_t checkpoints = 0;        // that may have the files as they were
-  // The file may still have unencrypted content in unused pages: somebody has the agent open, or the disk is too full
-  // for a copy.
-  bool is_compact = true;
+  std::vector<ContentKeyPlace> keys;  // of the patterns; none after decrypt_files
+  std::uint64_t checkpoints = 0;      // that may have the files as they were
+  // Why the file may still have unencrypted content in unused pages: somebody has the agent open, or the disk is too
+  // full for a copy.
+  std::optional<Error> not_compact;
 };
 
-// Changing keys or patterns: kBusy if any process has the agent open. Without such a change others may use it.
+// Changing keys or patterns: kBusy if any process has the agent open. Without such a change others may use it. An error
+// after that change says what has been done.
 Result<FileEncryptionReport> encrypt_files(const FileEncryption& options, Clock& clock);
-// kNotFound if nothing is encrypted by these patterns.
+// kNotFound if nothing is encrypted by these patterns. What another pattern matches stays encrypted, with its key.
 Result<FileEncryptionReport> decrypt_files(const FileEncryption& options, Clock& clock);
 // Of the files of these patterns, and of all that share their key. kNotFound unless every one is a pattern.
 Result<FileEncryptionReport> rekey_files(const FileEncryption& options, Clock& clock);

@@ -331,6 +331,7 @@ Result<std::vector<ContentKeyPlace>> list_content_key_places(const std::string& 
     for (const CipherPattern& one : store->content_keys()->patterns()) {
       if (one.key == row.id) place.patterns.push_back(one.pattern);
     }
+    place.use = WARREN_TRY(measure_key_use(*store, row.id));
     places.push_back(std::move(place));
   }
   return places;

@@ -88,7 +88,8 @@ struct ContentKeyPlace {
   bool is_replaced = false;
   std::optional<KeySource> source;  // nullopt: nobody knows
   std::optional<std::string> note;
-  std::vector<std::string> patterns;
+  std::vector<std::string> patterns;  // in the order in which they decide
+  KeyUse use;
 };
 Result<std::vector<ContentKeyPlace>> list_content_key_places(const std::string& agent_path, Clock& clock);
 

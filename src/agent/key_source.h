@@ -17,8 +17,8 @@ std::optional<std::string> find_variable(const char* name);
 // $XDG_CONFIG_HOME/warren or ~/.config/warren, which no run may reach. It may not exist.
 Result<std::string> operator_directory();
 
-// The output of a shell command that prints a key, within a minute. It runs in "/". Errors have the last line that it
-// wrote to standard error. `name` is for errors: "the command in X".
+// The output of a shell command that prints a key, within a minute. It runs in "/". Errors have nothing that it
+// printed, which may be the key, also in its messages. `name` is for errors: "the command in X".
 Result<std::string> run_key_command(const std::string& command, const std::string& name);
 
 // kDenied, with `hint`, if others can read the file. kInvalid: not a regular file. kTooLarge. `purpose` is what it has:

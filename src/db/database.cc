@@ -124,6 +124,18 @@ Request request_for(const std::string& path, OpenMode mode) {
   return {uri_of(path, ""), SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI | create};
 }
 
+// SQLite cannot take a first page for its own unless the key has opened it.
+Error damaged_or_wrong_key(int code) {
+  if (code == SQLITE_NOTADB) {
+    return {
+        Code::kCorrupt, "it is encrypted, and its key does not fit or its first page is damaged",
+        "if the key in its old place was replaced by a new one, put the old one back: `warren rekey` needs both, and "
+        "takes the new one from another place"};
+  }
+  return {Code::kCorrupt, "it is encrypted, its key fits, and it is damaged: a part of it is missing, or was changed",
+          "copy it again, or restore it from a backup"};
+}
+
 }  // namespace
 
 Error Database::error(int code, std::string_view what) const {
@@ -170,7 +182,7 @@ Result<std::unique_ptr<Database>> Database::open_once(const std::string& path, c
     database->wait_unless_replaced();
     Status configured = database->configure(options);
     if (!configured.ok() && configured.error().code() == Code::kCorrupt && salt) {
-      configured = Error(Code::kCorrupt, "it is encrypted, and its key does not fit or its first page is damaged");
+      configured = damaged_or_wrong_key(sqlite3_errcode(handle));
     }
     WARREN_TRY(std::move(configured).within(fmt::format("open {}", quote(path))));
     sqlite3_busy_timeout(handle, static_cast<int>(database->busy_wait_.count()));

@@ -9,7 +9,7 @@
 #include "base/limits.h"
 #include "base/path.h"
 #include "crypto/digest.h"
-#include "store/table_names.h"
+#include "store/cipher_patterns.h"
 
 namespace warren {
 namespace {
@@ -50,6 +50,19 @@ CREATE TABLE IF NOT EXISTS wr_cipher_chunk (
 ) WITHOUT ROWID;
 )sql";
 
+struct CipherTable {
+  std::string_view name;
+  std::string_view column;  // the last one that is needed
+};
+constexpr CipherTable kCipherTableNames[] = {{"wr_cipher_key", "wr_cipher_key.replaced_by"},
+                                             {"wr_cipher_pattern", "wr_cipher_pattern.key_id"},
+                                             {"wr_cipher_file", "wr_cipher_file.mac"},
+                                             {"wr_cipher_chunk", "wr_cipher_chunk.tag"}};
+
+bool has_cipher_tables(const TableNames& names) {
+  return std::ranges::any_of(kCipherTableNames, [&](const CipherTable& table) { return names.has(table.name); });
+}
+
 // A key of its own for each purpose.
 class DerivedKey {
  public:
@@ -85,7 +98,7 @@ Result<std::vector<ContentKeyRow>> read_keys(Database& database) {
 }
 
 Result<std::vector<CipherPattern>> read_patterns(Database& database) {
-  Statement query = WARREN_TRY(database.prepare("SELECT pattern, key_id FROM wr_cipher_pattern ORDER BY pattern"));
+  Statement query = WARREN_TRY(database.prepare("SELECT pattern, key_id FROM wr_cipher_pattern"));
   std::vector<CipherPattern> all;
   Rows rows = query.rows();
   while (WARREN_TRY(rows.next())) {
@@ -99,6 +112,16 @@ Result<std::vector<CipherPattern>> read_patterns(Database& database) {
 }
 
 }  // namespace
+
+std::vector<std::string_view> list_missing_for_ciphers(const TableNames& names) {
+  std::vector<std::string_view> missing;
+  if (!has_cipher_tables(names)) return missing;
+  for (const CipherTable& table : kCipherTableNames) {
+    if (!names.has(table.name)) missing.push_back(table.name);
+    else if (!names.has(table.column)) missing.push_back(table.column);
+  }
+  return missing;
+}
 
 Status make_cipher_tables(Database& database) { return database.execute(kCipherTables); }
 
@@ -124,13 +147,18 @@ Aes256Gcm& ContentKey::cipher(const Prefix& prefix) {
 
 Result<std::unique_ptr<ContentKeys>> ContentKeys::load(Database& database, const ContentKeyFinder& find) {
   TableNames names = WARREN_TRY(TableNames::read(database));
-  bool has_all = names.has("wr_cipher_key.replaced_by") && names.has("wr_cipher_pattern.key_id") &&
-                 names.has("wr_cipher_file.mac") && names.has("wr_cipher_chunk.tag");
-  if (!has_all) return std::unique_ptr<ContentKeys>();
+  if (!has_cipher_tables(names)) return std::unique_ptr<ContentKeys>();
+  if (auto missing = list_missing_for_ciphers(names); !missing.empty()) {
+    return Error(
+        Code::kCorrupt, fmt::format("it has encrypted files, and {} is missing", missing.front()),
+        "restore it from a backup, or `warren fsck --repair` makes what is missing anew: then all but encrypted "
+        "files can be read");
+  }
   auto keys = std::make_unique<ContentKeys>();
   keys->find_ = find;
   keys->rows_ = WARREN_TRY(read_keys(database));
   keys->patterns_ = WARREN_TRY(read_patterns(database));
+  std::ranges::sort(keys->patterns_, decides_before, &CipherPattern::pattern);
   for (const CipherPattern& one : keys->patterns_) keys->globs_.emplace_back(one.pattern);
   // Now, and not with the database's lock held. Keys that no new file gets are seldom needed.
   for (const CipherPattern& one : keys->patterns_) {

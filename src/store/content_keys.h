@@ -20,6 +20,7 @@
 #include "crypto/aead.h"
 #include "crypto/hmac.h"
 #include "db/database.h"
+#include "store/table_names.h"
 #include "text/glob.h"
 
 namespace warren {
@@ -70,12 +71,14 @@ std::string name_of_content_key(std::string_view salt);
 
 class ContentKeys {
  public:
-  // Null if the file has no such tables. A key that cannot be found is an error only for those who need it.
+  // Null if the file has no such tables; kCorrupt if it has only some of them. A key that cannot be found is an error
+  // only for those who need it.
   static Result<std::unique_ptr<ContentKeys>> load(Database& database, const ContentKeyFinder& find);
 
   // kDenied if there is no secret, or the wrong one; kCorrupt if there is no such key.
   Result<ContentKey*> get(std::int64_t id);
   const std::vector<ContentKeyRow>& rows() const { return rows_; }
+  // In the order in which they decide (store/cipher_patterns.h).
   const std::vector<CipherPattern>& patterns() const { return patterns_; }
   // The key that a new file at this path is encrypted with.
   std::optional<std::int64_t> find_for(std::string_view path) const;
@@ -95,6 +98,10 @@ class ContentKeys {
   std::vector<Glob> globs_;  // of patterns_
   std::map<std::int64_t, Opened> opened_;
 };
+
+// Tables of encrypted files, or columns that they need ("wr_cipher_file.mac"), that are missing though one of the
+// tables exists. Without them ciphertext would be taken for content, and new files would not be encrypted.
+std::vector<std::string_view> list_missing_for_ciphers(const TableNames& names);
 
 // Makes the four tables of encrypted files, if they are missing. In a write transaction.
 Status make_cipher_tables(Database& database);

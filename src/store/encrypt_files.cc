@@ -75,15 +75,6 @@ Status recode_one(Store& store, Inode node, const std::string& what, std::option
 
 }  // namespace
 
-Status check_cipher_pattern(std::string_view pattern) {
-  if (pattern.size() > limits::kPathBytes) {
-    return Error(Code::kNameTooLong, fmt::format("a pattern has at most {} bytes", limits::kPathBytes));
-  }
-  if (!pattern.empty() && pattern.find('\0') == pattern.npos) return Ok{};
-  return Error(Code::kInvalid, fmt::format("{} is not a valid pattern", quote(pattern)),
-               "name a directory (/secrets) or use wildcards ('/secrets/**', '**/*.key')");
-}
-
 Result<std::int64_t> add_content_key(Database& database, const NewContentKey& key) {
   Transaction scope = WARREN_TRY(Transaction::begin(database, Access::kWrite));
   WARREN_TRY(make_cipher_tables(database));
@@ -132,31 +123,94 @@ Status replace_keys(Database& database, const std::vector<std::int64_t>& old, st
   return scope.commit();
 }
 
-Result<RecodedFiles> encrypt_matching(Store& store, const std::vector<std::string>& patterns, std::int64_t fallback) {
-  FoundFiles found = WARREN_TRY(find_matching(store, patterns));
-  RecodedFiles done;
-  for (const auto& [number, path] : found) {
-    Inode node{number};
-    Result<std::optional<std::int64_t>> has = store.fs().find_content_key(node);
-    if (!has.ok() && has.error().code() == Code::kStale) continue;
-    if (WARREN_TRY(std::move(has))) continue;
-    std::int64_t key = store.content_keys()->find_for(path).value_or(fallback);
-    WARREN_TRY(recode_one(store, node, quote(path), key, done));
-  }
-  return done;
+namespace {
+
+// Nullopt if it is not encrypted, or gone.
+Result<std::optional<std::int64_t>> key_of_file(Store& store, Inode node, bool& is_gone) {
+  Result<std::optional<std::int64_t>> has = store.fs().find_content_key(node);
+  is_gone = !has.ok() && has.error().code() == Code::kStale;
+  if (is_gone) return std::optional<std::int64_t>();
+  return has;
 }
 
-Result<RecodedFiles> decrypt_matching(Store& store, const std::vector<std::string>& patterns) {
-  FoundFiles found = WARREN_TRY(find_matching(store, patterns));
-  RecodedFiles done;
+Status give_keys_of_patterns(Store& store, const FoundFiles& found, RecodedFiles& done) {
   for (const auto& [number, path] : found) {
-    Inode node{number};
-    Result<std::optional<std::int64_t>> has = store.fs().find_content_key(node);
-    if (!has.ok() && has.error().code() == Code::kStale) continue;
-    if (!WARREN_TRY(std::move(has))) continue;
-    WARREN_TRY(recode_one(store, node, quote(path), std::nullopt, done));
+    std::optional<std::int64_t> wanted = store.content_keys()->find_for(path);
+    bool is_gone = false;
+    std::optional<std::int64_t> has = WARREN_TRY(key_of_file(store, Inode{number}, is_gone));
+    if (is_gone || !wanted || has == wanted) continue;
+    WARREN_TRY(recode_one(store, Inode{number}, quote(path), wanted, done));
   }
-  return done;
+  return Ok{};
+}
+
+// Those that have a key which was replaced, except these.
+Status give_new_keys(Store& store, const FoundFiles& except, RecodedFiles& done) {
+  for (const ContentKeyRow& row : store.content_keys()->rows()) {
+    if (!row.replaced_by) continue;
+    std::vector<Inode> nodes;
+    {
+      Transaction view = WARREN_TRY(Transaction::begin(store.database(), Access::kRead));
+      nodes = WARREN_TRY(store.fs().ciphers()->list_of_key(row.id));
+    }
+    for (Inode node : nodes) {
+      if (except.contains(node.value)) continue;
+      WARREN_TRY(recode_one(store, node, fmt::format("inode {}", node.value), row.replaced_by, done));
+    }
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Status encrypt_matching(Store& store, const std::vector<std::string>& patterns, RecodedFiles& done) {
+  FoundFiles found = WARREN_TRY(find_matching(store, patterns));
+  return give_keys_of_patterns(store, found, done);
+}
+
+Status decrypt_matching(Store& store, const std::vector<std::string>& patterns, RecodedFiles& done) {
+  FoundFiles found = WARREN_TRY(find_matching(store, patterns));
+  for (const auto& [number, path] : found) {
+    bool is_gone = false;
+    std::optional<std::int64_t> has = WARREN_TRY(key_of_file(store, Inode{number}, is_gone));
+    if (is_gone || !has) continue;
+    std::optional<std::int64_t> other = store.content_keys()->find_for(path);
+    if (other) ++done.kept;
+    if (has == other) continue;
+    RecodedFiles moved;  // to another key: not decrypted
+    WARREN_TRY(recode_one(store, Inode{number}, quote(path), other, other ? moved : done));
+    done.failed += moved.failed;
+    done.problems.insert(done.problems.end(), moved.problems.begin(), moved.problems.end());
+  }
+  return Ok{};
+}
+
+Status encrypt_by_patterns(Store& store, RecodedFiles& done) {
+  if (store.content_keys() == nullptr) return Ok{};
+  std::vector<std::string> patterns;
+  for (const CipherPattern& one : store.content_keys()->patterns()) patterns.push_back(one.pattern);
+  FoundFiles found;
+  if (!patterns.empty()) found = WARREN_TRY(find_matching(store, patterns));
+  WARREN_TRY(give_keys_of_patterns(store, found, done));
+  WARREN_TRY(give_new_keys(store, found, done));
+  return remove_traces(store);
+}
+
+Result<KeyUse> measure_key_use(Store& store, std::int64_t key) {
+  TableNames names = WARREN_TRY(TableNames::read(store.database()));
+  auto count = [&](Sql query) -> Result<std::uint64_t> {
+    Statement statement = WARREN_TRY(store.database().prepare(query));
+    auto found = WARREN_TRY(statement.bind(1, key).find_integer());
+    return static_cast<std::uint64_t>(found.value_or(0));
+  };
+  KeyUse use;
+  use.files =
+      WARREN_TRY(count("SELECT count(*) FROM wr_cipher_file c JOIN fs_inode i ON i.ino = c.ino WHERE c.key_id = ?"));
+  if (!names.has("wr_past_cipher_file") || !names.has("wr_checkpoint")) return use;
+  use.checkpoints =
+      WARREN_TRY(count("SELECT count(*) FROM wr_checkpoint c WHERE EXISTS (SELECT 1 FROM wr_past_cipher_file p"
+                       " WHERE p.key_id = ? AND p.since <= c.id AND p.until > c.id)"));
+  return use;
 }
 
 namespace {
@@ -174,21 +228,9 @@ Status remove_unused_keys(Store& store) {
 
 }  // namespace
 
-Result<RecodedFiles> finish_replacing_keys(Store& store) {
-  RecodedFiles done;
-  for (const ContentKeyRow& row : store.content_keys()->rows()) {
-    if (!row.replaced_by) continue;
-    std::vector<Inode> nodes;
-    {
-      Transaction view = WARREN_TRY(Transaction::begin(store.database(), Access::kRead));
-      nodes = WARREN_TRY(store.fs().ciphers()->list_of_key(row.id));
-    }
-    for (Inode node : nodes) {
-      WARREN_TRY(recode_one(store, node, fmt::format("inode {}", node.value), row.replaced_by, done));
-    }
-  }
-  WARREN_TRY(remove_unused_keys(store));
-  return done;
+Status finish_replacing_keys(Store& store, RecodedFiles& done) {
+  WARREN_TRY(give_new_keys(store, {}, done));
+  return remove_unused_keys(store);
 }
 
 namespace {

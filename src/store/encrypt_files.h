@@ -21,9 +21,6 @@ struct NewContentKey {
   std::string secret;
 };
 
-// kInvalid unless the text can be a pattern (text/glob.h).
-Status check_cipher_pattern(std::string_view pattern);
-
 // Files whose path matches are encrypted with this key from now on. A pattern that exists keeps its key.
 Status add_patterns(Database& database, const std::vector<std::string>& patterns, std::int64_t key);
 Result<std::int64_t> add_content_key(Database& database, const NewContentKey& key);
@@ -31,19 +28,32 @@ Status remove_patterns(Database& database, const std::vector<std::string>& patte
 // All patterns and files that have one of the keys `old` get the new one.
 Status replace_keys(Database& database, const std::vector<std::int64_t>& old, std::int64_t key);
 
-// What was done. A file that could not be changed is a problem; the others are changed.
+// What was done, also by a call that failed. A file that could not be changed is a problem; the others are changed.
 struct RecodedFiles {
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t kept = 0;             // that were not decrypted, since another pattern matches them
   std::vector<std::string> problems;  // the first few
   std::uint64_t failed = 0;
 };
 
-// The store has patterns. Encrypts files that match one of these and are not encrypted, each with the key of the
-// pattern that a new file there would have, or `fallback`.
-Result<RecodedFiles> encrypt_matching(Store& store, const std::vector<std::string>& patterns, std::int64_t fallback);
-Result<RecodedFiles> decrypt_matching(Store& store, const std::vector<std::string>& patterns);
-Result<RecodedFiles> finish_replacing_keys(Store& store);
+// The store has these patterns. Files that match one of them get the key that a new file there would have: those that
+// are not encrypted, and those that have another key.
+Status encrypt_matching(Store& store, const std::vector<std::string>& patterns, RecodedFiles& done);
+// The store does not have these patterns any more. A file that another one matches gets its key instead.
+Status decrypt_matching(Store& store, const std::vector<std::string>& patterns, RecodedFiles& done);
+Status finish_replacing_keys(Store& store, RecodedFiles& done);
+
+// After rows from another time were put in place: what a pattern matches gets its key, and what has a key that was
+// replaced gets the new one. O(files), if the agent has patterns.
+Status encrypt_by_patterns(Store& store, RecodedFiles& done);
+
+// What a key is needed for. O(encrypted files, and versions of them).
+struct KeyUse {
+  std::uint64_t files = 0;        // that exist
+  std::uint64_t checkpoints = 0;  // that have files with it
+};
+Result<KeyUse> measure_key_use(Store& store, std::int64_t key);
 
 // Removes what other tables have of the content of encrypted files: texts for merging and for semantic search.
 Status remove_traces(Store& store);

@@ -53,6 +53,17 @@ class FileCiphersTest : public ::testing::Test {
     open();
   }
 
+  void end_patterns(const std::vector<std::string>& patterns) {
+    store_.reset();
+    auto database = Database::open(file_, {.durability = Durability::kProcess});
+    ASSERT_OK(database);
+    ASSERT_OK((*database)->hold_alone());
+    ASSERT_OK(remove_patterns(**database, patterns));
+    database->reset();
+    open();
+  }
+  std::int64_t key_of(std::string_view path) { return fs().find_content_key(node(path)).value().value_or(0); }
+
   ContentKeyFinder finder() {
     return [this](std::string_view salt) -> Result<std::string> {
       auto found = secrets_.find(std::string(salt));
@@ -422,14 +433,15 @@ TEST_F(FileCiphersTest, FilesThatExistAreEncryptedRekeyedAndDecrypted) {
   };
   add({"/s"});
   ASSERT_OK(fs().recode(node("/s/f4"), 1));  // as if it had been interrupted
-  auto done = encrypt_matching(*store_, {"/s"}, 1);
-  ASSERT_OK(done);
-  EXPECT_EQ(done->files, 10U);
-  EXPECT_EQ(done->failed, 0U);
+  RecodedFiles done;
+  ASSERT_OK(encrypt_matching(*store_, {"/s"}, done));
+  EXPECT_EQ(done.files, 10U);
+  EXPECT_EQ(done.failed, 0U);
   EXPECT_TRUE(is_hidden("/s/f0"));
   EXPECT_FALSE(is_hidden("/open/f1"));
   expect_all();
-  EXPECT_EQ(encrypt_matching(*store_, {"/s"}, 1)->files, 0U);
+  ASSERT_OK(encrypt_matching(*store_, {"/s"}, done));
+  EXPECT_EQ(done.files, 10U) << "there is nothing left to do";
 
   store_.reset();
   {
@@ -443,19 +455,121 @@ TEST_F(FileCiphersTest, FilesThatExistAreEncryptedRekeyedAndDecrypted) {
   write("/s/f99", files["/s/f99"] = "with the new key");
   expect_all();  // each with its own key
   ASSERT_OK(fs().recode(node("/s/f8"), 2));
-  EXPECT_EQ(finish_replacing_keys(*store_)->files, 10U);
+  RecodedFiles moved;
+  ASSERT_OK(finish_replacing_keys(*store_, moved));
+  EXPECT_EQ(moved.files, 10U);
   expect_all();
   secrets_.erase(salt_of('1'));
   open();
   expect_all();
 
-  done = decrypt_matching(*store_, {"/s"});
-  ASSERT_OK(done);
-  EXPECT_EQ(done->files, 12U);
+  end_patterns({"/s"});
+  RecodedFiles undone;
+  ASSERT_OK(decrypt_matching(*store_, {"/s"}, undone));
+  EXPECT_EQ(undone.files, 12U);
   EXPECT_FALSE(is_hidden("/s/f0"));
   secrets_.clear();
   open();
   expect_all();
+}
+
+TEST_F(FileCiphersTest, TheNarrowerPatternDecidesAndEndsOnlyWhatItDecided) {
+  add({"/s"}, '1');
+  write("/s/deep/old", "of the wider one");
+  add({"/s/deep"}, '2');
+  write("/s/deep/new", "of the narrower one");
+  write("/s/other", "of the wider one");
+  EXPECT_EQ(key_of("/s/deep/old"), 1);
+  EXPECT_EQ(key_of("/s/deep/new"), 2);
+  EXPECT_EQ(key_of("/s/other"), 1);
+  RecodedFiles done;
+  ASSERT_OK(encrypt_matching(*store_, {"/s/deep"}, done));
+  EXPECT_EQ(done.files, 1U);
+  EXPECT_EQ(key_of("/s/deep/old"), 2);
+
+  end_patterns({"/s/deep"});
+  RecodedFiles undone;
+  ASSERT_OK(decrypt_matching(*store_, {"/s/deep"}, undone));
+  EXPECT_EQ(undone.files, 0U);
+  EXPECT_EQ(undone.kept, 2U);
+  EXPECT_EQ(key_of("/s/deep/old"), 1);
+  EXPECT_EQ(key_of("/s/deep/new"), 1);
+  EXPECT_EQ(read("/s/deep/new").value(), "of the narrower one");
+  EXPECT_EQ(problems() + violations(), "");
+}
+
+TEST_F(FileCiphersTest, WhatARestoreBringsBackIsEncryptedAsThePatternsSayNow) {
+  open();
+  write("/s/a", "secret text");
+  write("/open", "public text");
+  auto plain = History(*store_).take("plain", "asked");
+  ASSERT_OK(plain);
+  add({"/s"}, '1');
+  RecodedFiles done;
+  ASSERT_OK(encrypt_matching(*store_, {"/s"}, done));
+  auto first_key = History(*store_).take("first-key", "asked");
+  ASSERT_OK(first_key);
+  store_.reset();
+  {
+    auto database = Database::open(file_, {.durability = Durability::kProcess});
+    ASSERT_OK((*database)->hold_alone());
+    auto key = add_content_key(**database, {.salt = salt_of('2'), .secret = kOtherSecret});
+    ASSERT_OK(key);
+    ASSERT_OK(replace_keys(**database, {1}, *key));
+  }
+  open();
+  ASSERT_OK(finish_replacing_keys(*store_, done));
+  for (std::int64_t id : {plain->id, first_key->id}) {
+    ASSERT_OK(History(*store_).restore(id));
+    EXPECT_NE(key_of("/s/a"), 2) << "as it was";
+    RecodedFiles again;
+    ASSERT_OK(encrypt_by_patterns(*store_, again));
+    EXPECT_EQ(again.files, 1U);
+    EXPECT_EQ(key_of("/s/a"), 2);
+    EXPECT_FALSE(is_hidden("/open"));
+    EXPECT_EQ(read("/s/a").value(), "secret text");
+    EXPECT_EQ(problems() + violations(), "");
+  }
+  auto old = measure_key_use(*store_, 1);
+  ASSERT_OK(old);
+  EXPECT_EQ(old->files, 0U);
+  EXPECT_GE(old->checkpoints, 1U);
+  EXPECT_EQ(measure_key_use(*store_, 2)->files, 1U);
+
+  // Without the key, the file stays what it is, and that is said.
+  ASSERT_OK(History(*store_).restore(plain->id));
+  secrets_.clear();
+  open();
+  RecodedFiles failed;
+  ASSERT_OK(encrypt_by_patterns(*store_, failed));
+  EXPECT_EQ(failed.failed, 1U);
+  ASSERT_EQ(failed.problems.size(), 1U);
+  EXPECT_NE(failed.problems[0].find("'/s/a'"), std::string::npos) << failed.problems[0];
+}
+
+TEST_F(FileCiphersTest, WR85_AMissingTableIsReportedAndNothingIsReadWithoutIt) {
+  for (const char* table : {"wr_cipher_key", "wr_cipher_pattern", "wr_cipher_file", "wr_cipher_chunk"}) {
+    SCOPED_TRACE(table);
+    store_.reset();
+    std::filesystem::remove(file_);
+    SetUp();
+    add({"/s"});
+    write("/s/a", "secret text");
+    write("/open", "public text");
+    store_.reset();
+    stranger(fmt::format("DROP TABLE {}", table));
+    auto opened = Store::open(file_, {.durability = Durability::kProcess, .find_content_key = finder()}, clock_);
+    ASSERT_EQ(error_of(opened), Code::kCorrupt);
+    EXPECT_NE(opened.error().message().find(table), std::string::npos) << opened.error().message();
+    EXPECT_NE(violations().find(fmt::format("WR-85: {} is missing", table)), std::string::npos) << violations();
+    ASSERT_OK(repair_agent(file_, clock_));
+    EXPECT_EQ(violations().find("WR-85"), std::string::npos) << violations();
+    open();
+    EXPECT_EQ(read("/open").value(), "public text");
+    if (table != std::string_view("wr_cipher_pattern")) {
+      EXPECT_EQ(error_of(read("/s/a")), Code::kCorrupt);
+    }
+  }
 }
 
 // A change that is refused, or undone in a batch, leaves the file as it was, and its signature with it.

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/path.h"
+#include "store/content_keys.h"
 #include "store/fsck_rules.h"
 #include "store/journal.h"
 #include "store/mounted_rows.h"
@@ -294,8 +295,17 @@ Status count_all(Database& database, const TableNames& tables, FsckReport& repor
   return Ok{};
 }
 
+void check_cipher_tables(const TableNames& tables, Findings& findings) {
+  for (std::string_view missing : list_missing_for_ciphers(tables)) {
+    bool is_table = missing.find('.') == missing.npos;
+    findings.add("WR-85", fmt::format("{} is missing, and the file has other tables of encrypted files", missing),
+                 is_table);
+  }
+}
+
 Status check_tables(Database& database, const TableNames& tables, Findings& findings, FsckReport& report) {
   WARREN_TRY(check_config(database, tables, findings));
+  check_cipher_tables(tables, findings);
   WARREN_TRY(gather_facts(database, tables));
   WARREN_TRY(run_all(database, tables, kTreeChecks, findings));
   WARREN_TRY(run_all(database, tables, kNodeChecks, findings));

@@ -10,6 +10,7 @@
 
 #include "base/limits.h"
 #include "base/path.h"
+#include "store/content_keys.h"
 #include "store/fsck_checks.h"
 #include "store/past_tables.h"
 
@@ -78,6 +79,10 @@ Status Repairer::repair(const FsckReport& before) {
   if (has("WR-1")) WARREN_TRY(database_.execute("REINDEX"));
   if (has("WR-50") || has("WR-51") || has("WR-52") || has("WR-53")) WARREN_TRY(repair_history());
   if (has("WR-55")) WARREN_TRY(run("DELETE FROM wr_mounted"));  // the next checkpoint copies everything again
+  if (has("WR-85")) {
+    WARREN_TRY(make_cipher_tables(database_));
+    ++repaired_;
+  }
   if (has("FS-19")) WARREN_TRY(repair_config());
   WARREN_TRY(repair_root());
   WARREN_TRY(repair_entries());

@@ -1,5 +1,6 @@
 #include "store/kv.h"
 
+#include <algorithm>
 #include <limits>
 
 #include <fmt/format.h>
@@ -129,6 +130,8 @@ Status KeyValue::prepare() {
       WARREN_TRY(database.prepare("SELECT p.key FROM wr_kv_expiry x JOIN kv_store p ON p.key = x.key "
                                   "WHERE x.expires_at_ms <= ? AND x.set_at = p.updated_at"));
   list_due_ = WARREN_TRY(database.prepare("SELECT key FROM wr_kv_expiry WHERE expires_at_ms <= ?"));
+  sum_ = WARREN_TRY(database.prepare("SELECT coalesce(sum(octet_length(key) + octet_length(value)), 0) FROM kv_store"));
+  size_of_ = WARREN_TRY(database.prepare("SELECT octet_length(key) + octet_length(value) FROM kv_store WHERE key = ?"));
   clear_expiries_ = WARREN_TRY(database.prepare("DELETE FROM wr_kv_expiry WHERE expires_at_ms <= ?"));
   return Ok{};
 }
@@ -246,23 +249,37 @@ std::optional<std::int64_t> KeyValue::expiry_of(std::optional<std::chrono::milli
   return too_far ? std::numeric_limits<std::int64_t>::max() : at;
 }
 
-// Files are counted as they change (store/usage.h), keys when one is set: few agents have a quota and many keys.
-Status KeyValue::check_quota(std::string_view key, std::string_view json) {
+Result<std::uint64_t> KeyValue::count_bytes() {
+  std::uint64_t epoch = store_.database().foreign_epoch();
+  if (bytes_ && bytes_epoch_ == epoch) return *bytes_;
+  bytes_ = static_cast<std::uint64_t>(WARREN_TRY(sum_.find_integer()).value_or(0));
+  bytes_epoch_ = epoch;
+  return *bytes_;
+}
+
+Result<std::uint64_t> KeyValue::size_of(std::string_view key) {
+  return static_cast<std::uint64_t>(WARREN_TRY(size_of_.bind(1, key).find_integer()).value_or(0));
+}
+
+// What all pairs will have with this one; nullopt without a quota. Files are counted as they change (store/usage.h),
+// and pairs once by each process that sets one.
+Result<std::optional<std::uint64_t>> KeyValue::check_quota(std::string_view key, std::string_view json) {
   Quota quota = WARREN_TRY(store_.usage().quota());
-  if (!quota.bytes) return Ok{};
+  if (!quota.bytes) return std::optional<std::uint64_t>();
   UsedSpace files = WARREN_TRY(store_.usage().used());
-  Statement sum = WARREN_TRY(store_.database().prepare(
-      "SELECT coalesce(sum(octet_length(key) + octet_length(value)), 0) FROM kv_store WHERE key <> ?"));
-  auto others = static_cast<std::uint64_t>(WARREN_TRY(sum.bind(1, key).find_integer()).value_or(0));
-  if (files.bytes + others + key.size() + json.size() <= *quota.bytes) return Ok{};
+  std::uint64_t all = WARREN_TRY(count_bytes());
+  std::uint64_t before = WARREN_TRY(size_of(key));
+  std::uint64_t after = all - std::min(before, all) + key.size() + json.size();
+  if (files.bytes + after <= *quota.bytes) return std::optional(after);
   return Error(Code::kNoSpace, fmt::format("the agent's quota is {} bytes, for files and keys", *quota.bytes));
 }
 
 Status KeyValue::write(std::string_view key, std::string_view json, std::optional<std::int64_t> expires_at_ms) {
-  WARREN_TRY(check_quota(key, json));
+  std::optional<std::uint64_t> bytes = WARREN_TRY(check_quota(key, json));
   bool had_expiry = WARREN_TRY(drop_if_expired(key));
   std::int64_t now = store_.clock().now().seconds;
   WARREN_TRY(upsert_.bind(1, key).bind(2, json).bind(3, now).run());
+  bytes_ = bytes;
   if (expires_at_ms) {
     WARREN_TRY(set_expiry_.bind(1, key).bind(2, *expires_at_ms).bind(3, now).run());
     has_expiries_ = true;
@@ -280,7 +297,10 @@ Result<bool> KeyValue::drop_if_expired(std::string_view key) {
   std::optional<std::int64_t> expiry = WARREN_TRY(find_expiry_.bind(1, key).find_integer());
   if (!expiry) return false;
   WARREN_TRY(delete_expired_.bind(1, key).bind(2, now_ms()).run());
-  if (store_.database().changes() > 0) store_.audit().note("kv_expire", key, kExpiryDoor);
+  if (store_.database().changes() > 0) {
+    bytes_.reset();
+    store_.audit().note("kv_expire", key, kExpiryDoor);
+  }
   return true;
 }
 
@@ -291,6 +311,8 @@ Result<bool> KeyValue::remove(std::string_view key) {
 Result<bool> KeyValue::remove_pair(std::string_view key) {
   Transaction change = WARREN_TRY(Transaction::begin(store_.database(), Access::kWrite));
   bool had_expiry = WARREN_TRY(drop_if_expired(key));
+  std::uint64_t size = WARREN_TRY(size_of(key));
+  if (bytes_) *bytes_ -= std::min(*bytes_, size);
   WARREN_TRY(delete_.bind(1, key).run());
   bool was_there = store_.database().changes() > 0;
   if (had_expiry) WARREN_TRY(clear_expiry_.bind(1, key).run());
@@ -339,6 +361,7 @@ Result<std::size_t> KeyValue::purge_expired() {
   Transaction change = WARREN_TRY(Transaction::begin(store_.database(), Access::kWrite));
   std::int64_t now = now_ms();
   std::vector<std::string> keys = WARREN_TRY(expired_keys(now));
+  if (!keys.empty()) bytes_.reset();
   for (const std::string& key : keys) {
     WARREN_TRY(delete_.bind(1, key).run());
     store_.audit().note("kv_expire", key, kExpiryDoor);

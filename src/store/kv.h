@@ -61,7 +61,10 @@ class KeyValue {
   Result<std::vector<KvEntry>> list(const KvListOptions& options = {});      // whole pairs, sorted by bytes
   Result<std::size_t> purge_expired();                                       // how many pairs were removed
   Result<std::optional<std::int64_t>> next_expiry_ms();                      // nullopt: no pair expires
-  void after_rollback() { expiries_known_ = false; }
+  void after_rollback() {
+    expiries_known_ = false;
+    bytes_.reset();
+  }
 
  private:
   explicit KeyValue(Store& store) : store_(store) {}
@@ -75,7 +78,9 @@ class KeyValue {
   void keep(const Database::CommitMark& mark, std::string_view key, std::string_view value);
   std::int64_t now_ms();
   std::optional<std::int64_t> expiry_of(std::optional<std::chrono::milliseconds> time_to_live);
-  Status check_quota(std::string_view key, std::string_view json);
+  Result<std::uint64_t> count_bytes();
+  Result<std::uint64_t> size_of(std::string_view key);
+  Result<std::optional<std::uint64_t>> check_quota(std::string_view key, std::string_view json);
   Status write(std::string_view key, std::string_view json, std::optional<std::int64_t> expires_at_ms);
   Result<bool> drop_if_expired(std::string_view key);
   Result<std::vector<std::string>> expired_keys(std::int64_t now);
@@ -84,6 +89,8 @@ class KeyValue {
   bool expiries_known_ = false;
   bool has_expiries_ = false;  // at expiries_epoch_, updated by our own writes since
   std::uint64_t expiries_epoch_ = 0;
+  std::optional<std::uint64_t> bytes_;  // of all keys and values at bytes_epoch_, updated by our own writes since
+  std::uint64_t bytes_epoch_ = 0;
   // Pairs read recently, valid until the next commit by anyone.
   struct Hash : std::hash<std::string_view> {
     using is_transparent = void;
@@ -106,6 +113,8 @@ class KeyValue {
   Statement expired_;
   Statement list_due_;
   Statement clear_expiries_;
+  Statement sum_;
+  Statement size_of_;
 };
 
 }  // namespace warren

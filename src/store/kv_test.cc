@@ -8,6 +8,7 @@
 
 #include "base/limits.h"
 #include "store/store.h"
+#include "store/usage.h"
 #include "testing/fake_clock.h"
 #include "testing/matchers.h"
 #include "testing/temp_dir.h"
@@ -61,6 +62,45 @@ TEST_F(KeyValueTest, APairIsFoundAfterReopening) {
   EXPECT_EQ(kv().get("user:1").value(), R"({"name": "Ann", "n": [1, 2.5, null]})");
   EXPECT_EQ(kv().find("user:2").value(), std::nullopt);
   EXPECT_EQ(error_of(kv().get("user:2")), Code::kNotFound);
+}
+
+// The sum is kept by the process that sets pairs: whatever changes them must be seen.
+TEST_F(KeyValueTest, AQuotaCountsThePairsThatThereAreWhoeverChangedThem) {
+  auto fill_exactly = [&](std::uint64_t used, const char* what) {
+    SCOPED_TRACE(what);
+    ASSERT_OK(store_->usage().set_quota({.bytes = used + 3, .inodes = {}}));
+    EXPECT_EQ(error_of(kv().set("x", "123")), Code::kNoSpace) << "one byte too many";
+    EXPECT_OK(kv().set("x", "12"));
+    EXPECT_TRUE(kv().remove("x").value());
+  };
+  ASSERT_OK(store_->usage().set_quota({.bytes = 1000, .inodes = {}}));
+  ASSERT_OK(kv().set("aa", "1234"));
+  fill_exactly(6, "set");
+  ASSERT_OK(store_->usage().set_quota({.bytes = 1000, .inodes = {}}));
+  ASSERT_OK(kv().set("aa", "12345678"));
+  fill_exactly(10, "replaced");
+  ASSERT_OK(store_->usage().set_quota({.bytes = 1000, .inodes = {}}));
+  {
+    Transaction dropped = store_->begin_write().value();
+    ASSERT_OK(kv().set("bb", "1234"));
+  }
+  fill_exactly(10, "rolled back");
+  {
+    auto other = open(OpenMode::kReadWrite);
+    ASSERT_OK(other->usage().set_quota({}));
+    ASSERT_OK(other->kv().set("cc", "1234"));
+  }
+  fill_exactly(16, "by another connection");
+  ASSERT_OK(store_->usage().set_quota({.bytes = 1000, .inodes = {}}));
+  ASSERT_OK(kv().set("dd", "1234", std::chrono::seconds(1)));
+  clock_.advance_ns(2 * kSecond);
+  ASSERT_OK(kv().purge_expired());
+  fill_exactly(16, "expired");
+  EXPECT_TRUE(kv().remove("cc").value());
+  fill_exactly(10, "removed");
+  ASSERT_OK(store_->usage().set_quota({}));
+  ASSERT_OK(kv().set("ee", "1234"));
+  fill_exactly(16, "set without a quota");
 }
 
 TEST_F(KeyValueTest, KV1_AKeyHasOneValueAndSettingItAgainReplacesThat) {

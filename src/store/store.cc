@@ -386,6 +386,7 @@ void Store::change_undone() {
   undo_.undo();
   journal_->undo_change();
   usage_->undo_change();
+  kv_->after_rollback();
   audit_->change_undone();
   fs_->after_undo();
 }

@@ -4,68 +4,18 @@ import json
 import os
 import pathlib
 import secrets
-import shutil
 import signal
-import sqlite3
 import subprocess
-import tempfile
+import sys
 import unittest
 
-SECRET = "the launch code is 7391"
-OPEN = "anybody may read this"
-WARREN = os.environ["WARREN"]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from encrypt_case import OPEN, SECRET, WARREN, EncryptCase  # noqa: E402
+
 needs_fuse = unittest.skipUnless(os.path.exists("/dev/fuse"), "there is no /dev/fuse")
 
 
-class EncryptPatternTest(unittest.TestCase):
-    def setUp(self):
-        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="warren-pattern-"))
-        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
-        for folder in ("home", "runtime", "work"):
-            (self.dir / folder).mkdir(mode=0o700)
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("WARREN_", "XDG_"))}
-        self.environment = kept | {"HOME": str(self.dir / "home"), "XDG_RUNTIME_DIR": str(self.dir / "runtime"),
-                                   "WARREN_EMBED": "none"}
-        self.work = self.dir / "work"
-
-    def run_program(self, *words, **changed):
-        return subprocess.run([WARREN, *words], cwd=self.work, env=self.environment | changed, text=True,
-                              capture_output=True, timeout=120, check=False, stdin=subprocess.DEVNULL)
-
-    def warren(self, *words, **changed):
-        done = self.run_program(*words, **changed)
-        self.assertEqual(done.returncode, 0, f"{words}: {done.stdout}{done.stderr}")
-        return done.stdout
-
-    def refused(self, *words, **changed):
-        done = self.run_program(*words, **changed)
-        self.assertNotEqual(done.returncode, 0, f"{words} succeeded: {done.stdout}")
-        self.assertNotIn(SECRET, done.stdout + done.stderr)
-        return done.stdout + done.stderr
-
-    def file_of(self, agent):
-        return self.work / ".agentfs" / f"{agent}.db"
-
-    def notes(self):
-        return sorted((self.dir / "home/.config/warren/keys").glob("*.json"))
-
-    def sql(self, agent, *statements):
-        database = sqlite3.connect(self.file_of(agent))
-        for statement in statements:
-            database.execute(statement)
-        database.commit()
-        database.close()
-
-    def ask(self, agent, query):
-        database = sqlite3.connect(self.file_of(agent))
-        found = database.execute(query).fetchall()
-        database.close()
-        return found
-
-    def assert_hidden(self, *files):
-        for file in files:
-            self.assertNotIn(SECRET.encode(), file.read_bytes(), file)
-
+class EncryptPatternTest(EncryptCase):
     def assert_hidden_everywhere(self):
         for file in self.dir.rglob("*"):
             if file.is_file():
@@ -77,15 +27,6 @@ class EncryptPatternTest(unittest.TestCase):
         self.warren("fs", agent, "write", "/secrets/plan.txt", SECRET, **changed)
         self.warren("fs", agent, "write", "/deep/er/my.key", SECRET, **changed)
         self.warren("fs", agent, "write", "/open.txt", OPEN, **changed)
-
-    def no_key(self):
-        return {"XDG_CONFIG_HOME": str(self.dir / "elsewhere")}
-
-    def key_file(self):
-        file = self.dir / "key"
-        file.write_text(secrets.token_hex(32))
-        file.chmod(0o600)
-        return str(file)
 
     # What is encrypted.
 
@@ -250,7 +191,7 @@ class EncryptPatternTest(unittest.TestCase):
         editor = {"VISUAL": f"f() {{ echo \"$1\" > '{where}'; echo more >> \"$1\"; }}; f", "XDG_RUNTIME_DIR": "/nowhere"}
         for path in ("/secrets/plan.txt", "/secrets/new.txt"):
             self.warren("fs", "a", "edit", path, **editor)
-            self.assertTrue(where.read_text().startswith("/dev/shm/warren-edit-"), where.read_text())
+            self.assertTrue(where.read_text().startswith("/dev/shm/warren-secret-"), where.read_text())
             self.assertFalse(os.path.exists(where.read_text().strip()))
             self.assertTrue(self.warren("fs", "a", "cat", path).endswith("more\n"))
         self.warren("fs", "a", "edit", "/open.txt", **editor)
@@ -443,7 +384,7 @@ class EncryptPatternTest(unittest.TestCase):
             self.assertEqual(len((point / "big").read_bytes()), 1_000_000)
             self.assertIn("open in another process", self.refused("encrypt", "a", "/more"))
             self.assertIn("open in another process", self.refused("rekey", "a", "/secrets"))
-            self.assertIn("encrypted 0 files", self.warren("encrypt", "a", "/secrets"))
+            self.assertIn("encrypted 0 files", self.refused("encrypt", "a", "/secrets"))
         finally:
             self.warren("umount", str(point))
         self.assertEqual(self.warren("fs", "a", "cat", "/big")[4090:4096], "across")

@@ -281,8 +281,8 @@ Command make_checkpoint_restore() {
           "what is mounted in the namespace become what they were, as far as the checkpoint covers them. The trails "
           "of tool calls and of the audit stay. A checkpoint is taken first, so that a restore can be undone. "
           "Directories where the agent is mounted show the restored state at once. With PATH only these paths are "
-          "restored, with everything below them; what "
-          "did not exist then is removed.",
+          "restored, with everything below them; what did not exist then is removed. Files that a pattern of `encrypt` "
+          "matches are encrypted with its present key; exits with 1 if that key is missing.",
       .positionals = {which_argument(),
                       {.name = "PATH",
                        .help = "only these paths, also deleted ones",

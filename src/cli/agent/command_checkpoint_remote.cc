@@ -6,6 +6,7 @@
 #include "agent/pushed.h"
 #include "base/path.h"
 #include "cli/agent/checkpoint_remote.h"
+#include "cli/agent/encrypt_files.h"
 #include "cli/context.h"
 #include "cli/show/progress.h"
 #include "cli/show/text.h"
@@ -79,6 +80,7 @@ Result<Exit> run_checkpoint_pull(Context& context, const Arguments& args) {
                       .id = args.get("ID"),
                       .replace = args.has("force") ? Replace::kYes : Replace::kNo,
                       .replace_another = args.has("another") ? Replace::kYes : Replace::kNo};
+  std::vector<std::string> patterns = list_patterns_of(context, options.id);
   PullReport report = WARREN_TRY(with_progress(context, [&](const BytesDone& progress) {
                                    return pull_agent(*store, options, context.clock, progress);
                                  }).within(fmt::format("pull from {}", quote(store->name()))));
@@ -90,10 +92,10 @@ Result<Exit> run_checkpoint_pull(Context& context, const Arguments& args) {
     Json json = pushed_json(report.state);
     set_bytes(json, "path", report.path);
     context.out.json(json);
-    return Exit::kOk;
+    return warn_of_lost_patterns(context, options.id, patterns);
   }
   context.out.print("pulled state {} to {}\n", report.state.name, context.out.name(report.path));
-  return Exit::kOk;
+  return warn_of_lost_patterns(context, options.id, patterns);
 }
 
 Result<Exit> run_checkpoint_remote(Context& context, const Arguments& args) {

@@ -1,7 +1,11 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "agent/audit_trail.h"
 #include "agent/encrypted_files.h"
+#include "agent/locate.h"
+#include "base/path.h"
 #include "cli/agent/encrypt_files.h"
 #include "cli/agent/key_options.h"
 #include "cli/commands.h"
@@ -38,16 +42,23 @@ void print_json(Output& out, const FileEncryptionReport& report) {
     json["problems"].push_back(std::move(one));
   }
   set_bytes(json, "path", report.path);
-  if (report.key_note) set_bytes(json, "note", *report.key_note);
-  json["compact"] = report.is_compact;
+  json["kept"] = report.done.kept;
+  if (!report.keys.empty() && report.keys.front().note) set_bytes(json, "note", *report.keys.front().note);
+  json["compact"] = !report.not_compact;
   out.json(json);
 }
 
-void print_hints(Output& out, const FileEncryptionReport& report, FileChange change, bool has_source) {
-  if (report.key_note) {
-    out.print("{} in {}\n", has_source ? "the source of the key is noted" : "the key is", out.name(*report.key_note));
-    if (!has_source) out.line("keep a copy of that file: without the key, nobody can read these files again");
+void print_keys(Output& out, const FileEncryptionReport& report) {
+  for (const ContentKeyPlace& key : report.keys) {
+    if (!key.note) continue;
+    bool is_stored = key.source && key.source->kind == KeySourceKind::kStored;
+    out.print("{} in {}\n", is_stored ? "the key is" : "the source of the key is noted", out.name(*key.note));
+    if (is_stored) out.line("keep a copy of that file: without the key, nobody can read these files again");
   }
+}
+
+void print_hints(Output& out, const FileEncryptionReport& report, FileChange change) {
+  print_keys(out, report);
   if (change == FileChange::kEncrypt && report.done.files > 0 && report.checkpoints > 0) {
     out.print("{} checkpoints may still have these files unencrypted: `warren checkpoint ID prune` removes them\n",
               report.checkpoints);
@@ -55,10 +66,15 @@ void print_hints(Output& out, const FileEncryptionReport& report, FileChange cha
   if (change == FileChange::kRekey && report.checkpoints > 0) {
     out.line("checkpoints need the old key, so its note stays");
   }
-  if (!report.is_compact) {
-    out.line(
-        "the agent's file may still have unencrypted content, since it is open, or the disk is full: run this again");
+  if (report.done.kept > 0) {
+    out.print("{} files that match stay encrypted, since another pattern matches them (`warren key ID` lists them)\n",
+              report.done.kept);
   }
+  if (!report.not_compact) return;
+  bool is_busy = report.not_compact->code() == Code::kBusy;
+  out.print("the agent's file may still have unencrypted content, since {}: {}, and run this again\n",
+            is_busy ? "it is open" : "the disk is too full for a copy of it",
+            is_busy ? "end what uses it (`warren ps` lists mounts)" : "free some space");
 }
 
 }  // namespace
@@ -76,7 +92,7 @@ Result<Exit> change_files(Context& context, const Arguments& args, FileChange ch
   FileEncryptionReport report = WARREN_TRY(change_them(options, change, context.clock).within(verb));
   warn_if_not(context, record_afterwards(report.path, verb, std::nullopt, context.clock));
   Output& out = context.out;
-  Exit result = report.done.failed == 0 ? Exit::kOk : Exit::kFailed;
+  Exit result = report.done.failed == 0 && !report.not_compact ? Exit::kOk : Exit::kFailed;
   if (args.has("json")) {
     print_json(out, report);
     return result;
@@ -87,8 +103,30 @@ Result<Exit> change_files(Context& context, const Arguments& args, FileChange ch
   if (report.done.failed > report.done.problems.size()) {
     out.print("and {} others\n", report.done.failed - report.done.problems.size());
   }
-  print_hints(out, report, change, options.source.has_value());
+  print_hints(out, report, change);
   return result;
+}
+
+std::vector<std::string> list_patterns_of(Context& context, const std::string& id_or_path) {
+  std::vector<std::string> patterns;
+  Result<std::string> path = locate_agent(id_or_path);
+  if (!path.ok()) return patterns;
+  Result<std::vector<ContentKeyPlace>> keys = list_content_key_places(*path, context.clock);
+  if (!keys.ok()) return patterns;
+  for (const ContentKeyPlace& key : *keys) patterns.insert(patterns.end(), key.patterns.begin(), key.patterns.end());
+  return patterns;
+}
+
+Exit warn_of_lost_patterns(Context& context, const std::string& id_or_path, const std::vector<std::string>& before) {
+  std::vector<std::string> now = list_patterns_of(context, id_or_path);
+  std::string lost;
+  for (const std::string& pattern : before) {
+    if (std::ranges::find(now, pattern) == now.end()) lost += fmt::format(" {}", context.err.name(quote(pattern)));
+  }
+  if (lost.empty()) return Exit::kOk;
+  context.err.line(fmt::format("warren: what was restored does not have these patterns of encrypted files:{}", lost));
+  context.err.line(fmt::format("hint: `warren encrypt {}{}` encrypts the files", context.err.name(id_or_path), lost));
+  return Exit::kFailed;
 }
 
 }  // namespace warren::cli

@@ -43,8 +43,9 @@ Status put_edited_file(Context& context, const Arguments& args, const std::optio
   return replace_if_unchanged(agent->fs(), args.get("PATH"), before, as_bytes(after));
 }
 
-Error with_draft(const Error& error, std::string_view what, const std::string& draft) {
-  return Error(error.code(), error.message(), fmt::format("{}; what you wrote is in {}", what, quote(draft)));
+Error with_draft(const Error& error, std::string_view what, DraftFolder& draft) {
+  draft.keep();
+  return Error(error.code(), error.message(), fmt::format("{}; what you wrote is in {}", what, quote(draft.file())));
 }
 
 Result<Exit> run_edit(Context& context, const Arguments& args) {
@@ -54,21 +55,21 @@ Result<Exit> run_edit(Context& context, const Arguments& args) {
   DraftFolder folder = WARREN_TRY(DraftFolder::make(context, base_name(path), file.kind));
   WARREN_TRY(replace_host_file(folder.file(), before.value_or(""), 0600));
   Status edited = run_editor(context, folder.file());
-  Result<std::string> after = read_host_file(folder.file(), kEditBytes);
+  Result<std::string> after = folder.read(kEditBytes);
   bool is_deleted = !after.ok() && after.error().code() == Code::kNotFound;
   bool is_changed = after.ok() ? *after != before.value_or("") : !is_deleted;
   if (!is_changed) folder.remove();
   if (!edited.ok()) {
     Error failed(edited.error().code(), edited.error().message(), "nothing was changed");
-    return is_changed ? with_draft(failed, "nothing was changed", folder.file()) : failed;
+    return is_changed ? with_draft(failed, "nothing was changed", folder) : failed;
   }
   if (!is_changed) {
     context.err.line(fmt::format("warren: {} was not changed", quote(path)));
     return Exit::kOk;
   }
-  if (!after.ok()) return with_draft(after.error(), "nothing was changed", folder.file());
+  if (!after.ok()) return with_draft(after.error(), "nothing was changed", folder);
   Status put = put_edited_file(context, args, before, *after);
-  if (!put.ok()) return with_draft(put.error(), "nothing was changed in the agent", folder.file());
+  if (!put.ok()) return with_draft(put.error(), "nothing was changed in the agent", folder);
   folder.remove();
   return Exit::kOk;
 }

@@ -81,21 +81,34 @@ Json json_of(const ContentKeyPlace& place) {
     set_bytes(one, "pattern", pattern);
     json["patterns"].push_back(std::move(one));
   }
+  json["files"] = place.use.files;
+  json["checkpoints"] = place.use.checkpoints;
   if (place.note) set_bytes(json, "note", *place.note);
   if (place.source) set_bytes(json, "source", describe(*place.source));
   return json;
 }
 
-void print_content_key(Output& out, const ContentKeyPlace& place) {
+std::string counted_noun(std::uint64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+// New files, files, checkpoints: what would be lost with it.
+std::string use_of(Output& out, const ContentKeyPlace& place) {
   std::string patterns;
   for (const std::string& one : place.patterns) patterns += fmt::format(" {}", out.name(quote(one)));
-  if (place.is_replaced) patterns = " nothing any more; checkpoints may need it";
-  else if (patterns.empty()) patterns = " no new files";
+  std::string use = patterns.empty() ? " no new files" : patterns;
+  use +=
+      fmt::format(": {}, {}", counted_noun(place.use.files, "file"), counted_noun(place.use.checkpoints, "checkpoint"));
+  if (place.is_replaced && place.use.files > 0) use += "; it was replaced, and `warren rekey ID PATTERN` goes on";
+  return use;
+}
+
+void print_content_key(Output& out, const ContentKeyPlace& place) {
   bool is_stored = place.source && place.source->kind == KeySourceKind::kStored;
   std::string where = is_stored && place.note ? *place.note
                       : place.source          ? describe(*place.source)
                                               : std::string("unknown");
-  out.print("key {} encrypts{}\n  it is in: {}\n", place.name, patterns, out.name(where));
+  out.print("key {} encrypts{}\n  it is in: {}\n", place.name, use_of(out, place), out.name(where));
 }
 
 Result<Exit> show_key(Context& context, const Arguments& args, const std::string& path) {
@@ -188,7 +201,9 @@ Command make_key() {
           .summary = "Show or note where the keys of an encrypted agent and of its encrypted files are",
           .details =
               "With an option, that key is tried, and the note is what every command uses from then on. The key itself "
-              "is never shown. A key is 64 hexadecimal digits or base64, for 256 bits; "
+              "is never shown. Of keys for files it lists the patterns, and how many files and checkpoints need them. "
+              "A key "
+              "is 64 hexadecimal digits or base64, for 256 bits; "
               "anything else is a passphrase.",
           .positionals = {id_argument()},
           .options = options,
@@ -222,8 +237,10 @@ Command make_encrypt() {
       .details =
           "Without an option the key is random. The agent must not be open. Without a pattern, all of it is "
           "encrypted: it is written anew and replaced when that is complete. With patterns, the content of matching "
-          "files is encrypted, of those that exist and of new ones; names, sizes and everything else stay visible. "
-          "Interrupted, the same command goes on. Backups, forks and checkpoints stay as they are, and what was in "
+          "files is encrypted, of those that exist and of new ones; names, sizes and everything else stay visible. Of "
+          "several patterns that match a path, the one with the longer part before its first wildcard decides. "
+          "Interrupted, the same command goes on; it exits with 1 while unencrypted content may be left in the file. "
+          "Backups, forks and checkpoints stay as they are, and what was in "
           "the old file may still be on the disk until it is overwritten.",
       .positionals = {id_argument(), pattern_argument()},
       .options = options,
@@ -237,7 +254,8 @@ Command make_decrypt() {
       .summary = "Make an encrypted agent an ordinary one, or decrypt files whose path matches a pattern",
       .details =
           "The agent must not be open. Without a pattern, a whole encrypted agent is written anew and replaced when "
-          "that is complete. With patterns, files that match are decrypted, and new ones are not encrypted any more.",
+          "that is complete. With patterns, these end, and files that match are decrypted, except those that "
+          "another pattern matches.",
       .positionals = {id_argument(), pattern_argument()},
       .options = {json_option()},
       .subcommands = {},

@@ -1,5 +1,6 @@
 #include "agent/audit_trail.h"
 #include "agent/create.h"
+#include "cli/agent/encrypt_files.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/text.h"
@@ -8,6 +9,7 @@ namespace warren::cli {
 namespace {
 
 Result<Exit> run_restore(Context& context, const Arguments& args) {
+  std::vector<std::string> patterns = list_patterns_of(context, args.get("ID"));
   Replace replace = args.has("force") ? Replace::kYes : Replace::kNo;
   std::string path =
       WARREN_TRY(restore_agent(args.get("ID"), args.get("FILE"), replace, context.clock).within("restore"));
@@ -20,7 +22,7 @@ Result<Exit> run_restore(Context& context, const Arguments& args) {
   } else {
     context.out.print("restored {} from {}\n", context.out.name(path), context.out.name(args.get("FILE")));
   }
-  return Exit::kOk;
+  return warn_of_lost_patterns(context, args.get("ID"), patterns);
 }
 
 }  // namespace

@@ -152,9 +152,9 @@ Result<std::string> active_policy(FileSystem& own) {
   return text;
 }
 
-Status put_edited_policy(Context& context, Agent& agent, const std::string& before, const std::string& draft) {
-  WARREN_TRY(run_editor(context, draft));
-  std::string text = WARREN_TRY(read_host_file(draft, Policy::kBytesMax));
+Status put_edited_policy(Context& context, Agent& agent, const std::string& before, const DraftFolder& draft) {
+  WARREN_TRY(run_editor(context, draft.file()));
+  std::string text = WARREN_TRY(draft.read(Policy::kBytesMax));
   if (text == before) {
     context.err.line("warren: the policy was not changed");
     return Ok{};
@@ -170,7 +170,7 @@ Result<Exit> run_policy_edit(Context& context, const Arguments& args) {
   std::string before = WARREN_TRY(active_policy(*own));
   DraftFolder folder = WARREN_TRY(DraftFolder::make(context, "policy.json"));
   WARREN_TRY(replace_host_file(folder.file(), before.empty() ? kPresets[0].text : std::string_view(before), 0600));
-  Status done = put_edited_policy(context, *agent, before, folder.file());
+  Status done = put_edited_policy(context, *agent, before, folder);
   if (!done.ok()) {
     return Error(done.error().code(), done.error().message(),
                  fmt::format("the policy in force is as before; what you wrote is in {}: mend it and use "
