@@ -83,7 +83,8 @@ bool is_locked(const std::string& draft) {
 
 void remove_draft(const std::string& draft) {
   remove_base_note(draft).ignore("it is for a file that does not exist");
-  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
+  // The draft itself last: it is what the next one finds.
+  for (const char* suffix : {"-wal", "-shm", "-journal", ""}) {
     remove_host_file(draft + suffix).ignore("the first error is the one to report");
   }
 }
@@ -208,8 +209,10 @@ std::string name_of_draft(const std::string& path) {
   return fmt::format("{}.draft-{:08x}{:08x}", path, random(), random());
 }
 
-void remove_old_drafts(const std::string& path, Clock& clock, DraftAge age) {
-  constexpr std::int64_t kDraftSeconds = 60;  // one in use was written to lately, or is open
+namespace {
+
+// Those that were last written to before `before`, if it is given.
+void sweep_drafts(const std::string& path, std::optional<std::int64_t> before) {
   std::string folder(directory_of(path));
   Result<Fd> dir = open_host_dir(folder);
   if (!dir.ok()) return;
@@ -217,18 +220,33 @@ void remove_old_drafts(const std::string& path, Clock& clock, DraftAge age) {
   if (!entries.ok()) return;
   for (const HostEntry& entry : *entries) {
     if (!is_name_of_draft(entry.name, base_name(path)) || !S_ISREG(entry.attributes.st_mode)) continue;
-    bool is_new = entry.attributes.st_mtime + kDraftSeconds > clock.now().seconds;
-    if (is_new && age == DraftAge::kOld) continue;
+    if (before && entry.attributes.st_mtime > *before) continue;
     std::string draft = join_path(folder, entry.name);
     Result<bool> is_open = is_open_somewhere(draft);
     if (is_open.ok() && !*is_open && !is_locked(draft)) remove_draft(draft);
   }
 }
 
+}  // namespace
+
+void remove_old_drafts(const std::string& path, Clock& clock) {
+  constexpr std::int64_t kDraftSeconds = 60;  // one in use was written to lately, or is open
+  sweep_drafts(path, clock.now().seconds - kDraftSeconds);
+}
+
+void remove_drafts(const std::string& path) { sweep_drafts(path, std::nullopt); }
+
+Status check_new_agent_id(std::string_view id) {
+  WARREN_TRY(check_agent_id(id));
+  if (!id.starts_with('-')) return Ok{};
+  return Error(Code::kInvalid, fmt::format("{} is not a valid agent id", quote(id)),
+               "begin it with a letter, a digit or '_': commands take '-' for an option");
+}
+
 Result<CreatedAgent> create_agent(const CreateOptions& options, Clock& clock) {
   CreatedAgent agent;
   agent.id = options.id ? *options.id : fmt::format("agent-{}", clock.now().seconds);
-  WARREN_TRY(check_agent_id(agent.id));
+  WARREN_TRY(check_new_agent_id(agent.id));
   WARREN_TRY(check_chunk_bytes(options.chunk_bytes));
   if (options.base) agent.base = WARREN_TRY(check_base(*options.base));
   agent.path = path_of_agent(agent.id);
@@ -294,7 +312,7 @@ Status copy_agent(Agent& source, const std::string& path, const FinishCopy& fini
 }
 
 Result<CreatedAgent> fork_agent(const ForkOptions& options, Clock& clock) {
-  WARREN_TRY(check_agent_id(options.id));
+  WARREN_TRY(check_new_agent_id(options.id));
   CreatedAgent fork{.id = options.id, .path = path_of_agent(options.id), .base = {}, .key_note = {}};
   AgentOptions how{.id_or_path = options.id_or_path, .mode = OpenMode::kReadOnly, .layers = Layers::kOwn};
   how.caller = {.agent = {}, .space = Space::kKernel, .door = "fork", .session = {}};
@@ -326,6 +344,7 @@ Result<RestorePlace> find_restore_place(const std::string& id_or_path, Replace r
   RestorePlace place{.path = there.ok() ? *there : path_of_agent(id_or_path), .exists = there.ok()};
   if (place.path == kMemoryAgent) return Error(Code::kInvalid, "cannot restore into an agent in memory");
   if (!place.exists) {
+    WARREN_TRY(check_new_agent_id(id_or_path));
     WARREN_TRY(check_vacant(place.path));
     WARREN_TRY(make_host_dirs(std::string(kAgentsDir), 0755));
     return place;
@@ -369,7 +388,7 @@ Status delete_agent(const std::string& path, Clock& clock) {
   WARREN_TRY(remove_companions(path));  // first: working memory may be in use, and then all stays
   remove_base_note(path).ignore("a note without its file has no effect");
   WARREN_TRY(remove_host_file(path));
-  remove_old_drafts(path, clock, DraftAge::kAny);
+  remove_drafts(path);
   forget_audit_notes(path).ignore("verify then says that another file was here");
   note_encrypted(path, nullptr).ignore("the next opening says so, and what to do");
   return sync_host_dir(std::string(directory_of(path)));
@@ -423,7 +442,7 @@ Result<RekeyedAgent> rekey_agent(const RekeyOptions& options, Clock& clock) {
   WARREN_TRY(database->hold_alone());
   WARREN_TRY(database->leave_no_journal());
   std::optional<BaseNote> note = WARREN_TRY(find_base_note(path));
-  remove_old_drafts(path, clock, DraftAge::kAny);
+  remove_drafts(path);
   std::string draft = name_of_draft(path);
   std::optional<NewFileKey> key;
   if (options.change != NewKey::kNone) key = WARREN_TRY(make_file_key(options.source, path));
@@ -448,14 +467,14 @@ Result<RekeyedAgent> rekey_agent(const RekeyOptions& options, Clock& clock) {
   return RekeyedAgent{.path = path, .key_note = key ? std::optional(key->note) : std::nullopt};
 }
 
-Status compact_agent(const std::string& path, Clock& clock) {
+Status compact_agent(const std::string& path) {
   auto database = WARREN_TRY(Database::open(
       path, {.mode = OpenMode::kReadWrite, .find_key = agent_keys(path), .conversion = Conversion::kPossible}));
   if (database->key()) return Ok{};
   WARREN_TRY(database->hold_alone());
   WARREN_TRY(database->leave_no_journal());
   std::optional<BaseNote> note = WARREN_TRY(find_base_note(path));
-  remove_old_drafts(path, clock, DraftAge::kAny);
+  remove_drafts(path);
   std::string draft = name_of_draft(path);
   Status done = database->write_anew(draft, nullptr);
   if (done.ok()) done = give_owner_and_mode(path, draft);

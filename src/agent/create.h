@@ -71,12 +71,16 @@ struct RestorePlace {
 };
 Result<RestorePlace> find_restore_place(const std::string& id_or_path, Replace replace, Clock& clock);
 
+// kInvalid for an id that a new agent or session cannot have: check_agent_id, and it must not look like an option.
+Status check_new_agent_id(std::string_view id);
+
 // A name beside the agent at `path` for a copy that is not complete yet.
 std::string name_of_draft(const std::string& path);
-// Removes unfinished copies of the agent at `path` that killed processes have left beside it. kAny: also those of this
-// minute, for whoever has the agent alone.
-enum class DraftAge { kOld, kAny };
-void remove_old_drafts(const std::string& path, Clock& clock, DraftAge age = DraftAge::kOld);
+// Removes unfinished copies of the agent at `path` that killed processes have left beside it: those that no process has
+// open or locked, and that nobody has written to for a minute.
+void remove_old_drafts(const std::string& path, Clock& clock);
+// Also those of this minute: for whoever has the agent, or the session's lock, alone.
+void remove_drafts(const std::string& path);
 
 // Removes what the agent had in working memory, which is named after the file that is about to go: it may have been
 // written before the agent was encrypted, and nobody could reach it any more. kBusy if a process has it open.
@@ -109,6 +113,6 @@ Result<RekeyedAgent> rekey_agent(const RekeyOptions& options, Clock& clock);
 
 // Replaces the agent's file by one without unused pages, which may still have what was removed from it. Needs the space
 // of a copy for a while. Does nothing if the file is encrypted as a whole. kBusy if it is open.
-Status compact_agent(const std::string& path, Clock& clock);
+Status compact_agent(const std::string& path);
 
 }  // namespace warren

@@ -82,8 +82,8 @@ Status change_with_new_key(const FileEncryption& options, FileEncryptionReport& 
 
 // Unused pages of the file, and its log, still have the content as it was, unless the whole file is encrypted. Not by a
 // VACUUM, which holds all of it in memory and in a journal.
-Status compact(FileEncryptionReport& report, Clock& clock) {
-  Status done = compact_agent(report.path, clock);
+Status compact(FileEncryptionReport& report) {
+  Status done = compact_agent(report.path);
   if (done.ok()) return Ok{};
   Code why = done.error().code();
   if (why != Code::kBusy && why != Code::kNoSpace) return done;
@@ -167,7 +167,7 @@ Result<FileEncryptionReport> encrypt_files(const FileEncryption& options, Clock&
   WARREN_TRY(say_what_was_done(encrypt_known_patterns(options, report, clock), report.done,
                                "were encrypted, and new ones are encrypted from now on"));
   WARREN_TRY(remove_search_index(report.path));  // it may have the text of these files
-  WARREN_TRY(compact(report, clock));
+  WARREN_TRY(compact(report));
   WARREN_TRY(find_keys(options, report, clock));
   return report;
 }

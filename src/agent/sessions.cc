@@ -212,6 +212,7 @@ SessionDir::SessionDir(std::string id, std::string path, Fd dir)
 
 Result<SessionDir> SessionDir::open(const std::string& id) {
   std::string path = WARREN_TRY(path_of_session(id));
+  if (!WARREN_TRY(find_host_file(path))) WARREN_TRY(check_new_agent_id(id));
   WARREN_TRY(make_host_dirs(path, 0700).within("create the session's folder"));
   return open_existing(id);
 }
@@ -301,8 +302,9 @@ Status SessionDir::remove() const {
   ::rmdir(folder.c_str());
   WARREN_TRY(remove_working_memory(file()));  // first: it may be in use, and then all stays
   WARREN_TRY(remove_base_note(file()));
+  remove_drafts(file());
   std::string stem = path_ + "/delta";
-  for (const char* suffix : {".db", ".db-wal", ".db-shm", ".index.db"}) {
+  for (const char* suffix : {".db", ".db-wal", ".db-shm", ".index.db", ".db.new-wal", ".db.new-shm", ".db.new"}) {
     WARREN_TRY(remove_host_file(stem + suffix));
   }
   for (const char* name : {kBase, kSocket, kNetwork, kLock})
@@ -317,6 +319,7 @@ std::string SessionDir::socket_path() const { return fmt::format("/proc/self/fd/
 
 Status rename_session(const std::string& from, const std::string& to) {
   SessionDir session = WARREN_TRY(SessionDir::open_existing(from));
+  WARREN_TRY(check_new_agent_id(to));
   std::string target = WARREN_TRY(path_of_session(to));
   Fd held = WARREN_TRY(session.lock());
   if (WARREN_TRY(session.is_running())) return is_busy(from);

@@ -14,6 +14,8 @@ namespace warren {
 struct ApplyConflict {
   std::string path;
   std::string why;  // "it was changed in the base"
+  // The agent's file is encrypted, so that what it started from was not kept, and it cannot be merged.
+  bool is_encrypted = false;
 };
 
 // Compares the base's nodes that are changed with what the agent saw. A node is unchanged if inode, type, size, mtime,

@@ -6,6 +6,7 @@
 
 #include "agent/sessions.h"
 #include "changes/remarks.h"
+#include "fs/encrypted.h"
 #include "os/host_files.h"
 
 namespace warren {
@@ -24,6 +25,8 @@ Result<ResolvedConflicts> resolve_conflicts(const AgentOverlay& overlay, const s
     });
     std::optional<MergedChange> merged;
     if (change != changes.end()) merged = WARREN_TRY(merge_change_or_mark(overlay, *change));
+    bool is_file = change != changes.end() && change->after && change->after->is_file();
+    if (!merged && is_file) conflict.is_encrypted = WARREN_TRY(is_encrypted(overlay.upper.fs(), change->after->inode));
     if (!merged || (!merged->is_clean && policy != ConflictPolicy::kMark)) {
       resolved.left.push_back(std::move(conflict));
       continue;

@@ -61,6 +61,11 @@ Result<Exit> end_reading(Agent& agent) {
 
 std::string trace_of(Context& context) { return context.environment("WARREN_TRACE_ID").value_or(""); }
 
+void print_error(Context& context, const Error& error) {
+  context.err.line(fmt::format("{} {}", context.err.paint(Ink::kRed, "warren:"), error.message()));
+  if (!error.hint().empty()) context.err.line(fmt::format("hint: {}", error.hint()));
+}
+
 void warn_if_not(Context& context, const Status& done) {
   if (!done.ok()) context.err.line(fmt::format("warren: {}", context.err.name(done.error().message())));
 }

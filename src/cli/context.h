@@ -41,6 +41,9 @@ std::size_t columns_of_output(const Context& context, const Output& out);
 // Reads all of standard input; fails with kTooLarge above the limit.
 Result<std::string> read_input(Context& context, std::size_t size_bytes_max);
 
+// As the program does when a command fails: the message, and the hint if there is one.
+void print_error(Context& context, const Error& error);
+
 // A warning about what has failed after the command's own work was done.
 void warn_if_not(Context& context, const Status& done);
 // One line on standard error if nothing is recorded for want of a key, where nobody has asked for it.

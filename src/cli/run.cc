@@ -14,8 +14,7 @@ void print_error(Context& context, Dialect dialect, const Error& error) {
     context.err.line(fmt::format("Error: {}", error.message()));
     return;
   }
-  context.err.line(fmt::format("{} {}", context.err.paint(Ink::kRed, "warren:"), error.message()));
-  if (!error.hint().empty()) context.err.line(fmt::format("hint: {}", error.hint()));
+  print_error(context, error);
 }
 
 std::string version_line(Dialect dialect) {

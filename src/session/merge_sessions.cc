@@ -66,6 +66,7 @@ Result<MergedSessions> merge_sessions(const MergeSessions& request, Clock& clock
   Fd held = WARREN_TRY(session.lock());
   if (!WARREN_TRY(session.is_new()))
     return Error(Code::kExists, fmt::format("session {} exists already", quote(merged.id)));
+  remove_drafts(session.file());  // of a merge that was killed: the lock is ours
   SessionMergeOptions options{.first = merged.first, .second = merged.second, .on_conflict = request.on_conflict};
   Status done = session.set_base(first.overlay.base_path);
   if (done.ok()) done = record_reading(*first.agent, "merge", {}, session.file());

@@ -169,6 +169,16 @@ class Conflicts(Case):
         self.assertEqual(database.execute("SELECT count(*) FROM wr_ancestor").fetchone(), (0,))
         database.close()
 
+    def test_encrypted_files_cannot_be_merged_and_the_hint_says_why(self):
+        self.fill(secret="one\n")
+        self.w.warren("encrypt", self.w.id, "/secret")
+        self.write("/secret", "two\n")
+        (self.base / "secret").write_text("three\n")
+        for option in ("--merge", "--conflict=markers"):
+            self.assertIn("encrypted files cannot be merged", self.w.fails("apply", option, self.w.id))
+        self.w.warren("apply", "--force", self.w.id)
+        self.assertEqual(self.read("secret"), "two\n")
+
 
 if __name__ == "__main__":
     mounted.need_fuse()

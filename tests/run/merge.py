@@ -185,6 +185,25 @@ class Merging(Case):
         self.merge("a", "b", "--conflict=markers", status=1)
         self.assertEqual(self.change("a-b", "ls e"), "deep\n")
 
+    def test_what_a_killed_merge_left_goes_with_the_next_one_or_the_session(self):
+        self.change("a", "echo a > of_a")
+        self.change("b", "echo b > of_b")
+        folder = self.w.session_dir("both")
+        folder.mkdir()
+
+        def leave_drafts():
+            for end in ("", "-wal", ".partial-fedcba9876543210"):
+                (folder / ("delta.db.draft-0123456789abcdef" + end)).write_bytes(b"unfinished")
+
+        leave_drafts()
+        self.merge("a", "b", "--into", "both")
+        self.assertEqual([path.name for path in folder.iterdir() if "draft" in path.name], [])
+        leave_drafts()
+        done = self.w.warren("sessions", "delete", "--yes", "both")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertFalse(folder.exists())
+        self.assertIn("'-z' is not a valid agent id", self.merge("a", "b", "--into=-z", status=1).stderr)
+
     def test_clear_errors(self):
         self.change("a", "echo a > x")
         other = self.w.root / "other"

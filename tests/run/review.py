@@ -178,8 +178,10 @@ class Reviewing(Case):
         self.start("fix")
         self.keys("?")
         self.see("take or leave the change")
+        self.see("Any key goes back.")
         self.keys("x")
         self.see("[ ] M file")
+        self.see("Any key goes back.", is_there=False)
         self.keys("Enter")
         self.see("nothing is taken")
 

@@ -117,7 +117,7 @@ void print_past_diff(Context& context, const Arguments& args, const PastDiff& di
     return;
   }
   for (const TreeChange& change : diff.changes) {
-    out.line(args.has("name-only") ? out.name(change.path) : change_line(out, change));
+    out.line(args.has("name-only") ? out.exact_name(change.path) : change_line(out, change));
   }
   for (const MountedChange& change : diff.mounted) {
     std::string path = out.name(change.path);

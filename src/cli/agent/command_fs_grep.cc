@@ -1,8 +1,12 @@
 // fs grep: lines of an agent's files, printed as ripgrep prints them.
+#include <algorithm>
+#include <set>
+
 #include <fmt/format.h>
 
 #include "base/limits.h"
 #include "base/path.h"
+#include "cli/agent/glob_check.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/text.h"
@@ -21,7 +25,8 @@ class GlobFilter {
     for (const std::string& pattern : patterns) {
       bool excludes = pattern.starts_with('!');
       std::string_view text = std::string_view(pattern).substr(excludes ? 1 : 0);
-      rules_.push_back({Glob(text), text.find('/') != text.npos, excludes});
+      rules_.push_back({Glob(text), text.find('/') != text.npos, excludes, {}, false});
+      if (!excludes) add_hidden_names(text);
       is_wanted_by_default_ = is_wanted_by_default_ && excludes;
     }
   }
@@ -34,12 +39,39 @@ class GlobFilter {
     return is_wanted;
   }
 
+  // Whether a pattern names this file or directory, whose name begins with '.': by a component that begins so too.
+  bool names_hidden(std::string_view path, const Attributes& node) const {
+    for (const Rule& rule : rules_) {
+      bool is_file_named = rule.has_hidden_file && rule.glob.matches(rule.is_for_paths ? path : base_name(path));
+      if (is_file_named && !node.is_directory()) return true;
+      bool is_dir_named = std::any_of(rule.hidden_dirs.begin(), rule.hidden_dirs.end(),
+                                      [&](const Glob& dir) { return dir.matches(base_name(path)); });
+      if (is_dir_named && node.is_directory()) return true;
+    }
+    return false;
+  }
+
  private:
   struct Rule {
     Glob glob;
     bool is_for_paths;
     bool excludes;
+    std::vector<Glob> hidden_dirs;  // its components that begin with '.', except the last
+    bool has_hidden_file;           // its last component begins with '.'
   };
+
+  void add_hidden_names(std::string_view pattern) {
+    Rule& rule = rules_.back();
+    while (!pattern.empty()) {
+      std::size_t end = std::min(pattern.find('/'), pattern.size());
+      std::string_view component = pattern.substr(0, end);
+      bool is_last = end == pattern.size();
+      if (component.starts_with('.') && is_last) rule.has_hidden_file = true;
+      else if (component.starts_with('.')) rule.hidden_dirs.emplace_back(component);
+      pattern.remove_prefix(is_last ? end : end + 1);
+    }
+  }
+
   std::vector<Rule> rules_;
   bool is_wanted_by_default_ = true;
 };
@@ -52,7 +84,8 @@ class GrepRun {
   Status search_below(const std::string& start) {
     return walk(fs_, start, [&](const WalkEntry& entry) -> Result<WalkNext> {
       bool is_start = entry.path == start;
-      bool is_hidden = !args_.has("hidden") && base_name(entry.path).starts_with('.');
+      bool is_hidden = !args_.has("hidden") && base_name(entry.path).starts_with('.') &&
+                       !globs_.names_hidden(entry.path, entry.attributes);
       if (!is_start && is_hidden) return entry.attributes.is_directory() ? WalkNext::kSkip : WalkNext::kContinue;
       bool is_searched = entry.attributes.is_file() && (is_start || globs_.wants(entry.path));
       if (is_searched) WARREN_TRY(search_file(entry.path));
@@ -112,7 +145,7 @@ class GrepRun {
   }
 
   std::string shown_path(std::string_view path) const {
-    return context_.out.paint(Ink::kCyan, context_.out.name(path));
+    return context_.out.paint(Ink::kCyan, context_.out.exact_name(path));
   }
 
   void print_line(const std::string& path, const LineSearch::Line& line, bool is_first_of_file) {
@@ -136,12 +169,12 @@ class GrepRun {
     for (std::size_t from = 0; has_matches && from <= line.size();) {
       std::optional<PatternMatch> match = pattern_.find(line, from);
       if (!match) break;
-      text += out.name(line.substr(shown, match->begin - shown));
-      if (match->size > 0) text += out.paint(Ink::kRed, out.name(line.substr(match->begin, match->size)));
+      text += out.exact_name(line.substr(shown, match->begin - shown));
+      if (match->size > 0) text += out.paint(Ink::kRed, out.exact_name(line.substr(match->begin, match->size)));
       shown = match->begin + match->size;
       from = match->size > 0 ? shown : shown + 1;
     }
-    return text + out.name(line.substr(shown));
+    return text + out.exact_name(line.substr(shown));
   }
 
   void print_json(const std::string& path, const LineSearch::Line& line) {
@@ -172,7 +205,7 @@ class GrepRun {
   bool has_failed_ = false;
 };
 
-Result<Exit> run_grep(Context& context, const Arguments& args) {
+Result<Exit> search_lines(Context& context, const Arguments& args) {
   if (args.has("json") && (args.has("count") || args.has("files-with-matches"))) {
     return refuse(context, "'--json' cannot be used with '--count' or '--files-with-matches'");
   }
@@ -187,17 +220,28 @@ Result<Exit> run_grep(Context& context, const Arguments& args) {
   PatternOptions options{.kind = args.has("fixed-strings") ? PatternKind::kText : PatternKind::kExpression,
                          .letters = args.has("ignore-case") ? Letters::kAnyCase : Letters::kExact,
                          .whole = args.has("word-regexp") ? Whole::kWords : Whole::kAnything};
+  for (const std::string& glob : args.all("glob")) WARREN_TRY(check_brackets(glob, Backslash::kEscapes));
   std::unique_ptr<Pattern> pattern = WARREN_TRY(Pattern::compile_any(patterns, options));
   auto agent = WARREN_TRY(open_agent(context, args, Use::kRead));
   GrepRun grep(context, args, agent->fs(), *pattern);
+  std::set<std::string> searched;
   for (const std::string& path : paths) {
     std::string start = WARREN_TRY(normalise_path(path));
-    WARREN_TRY(grep.search_below(start));
+    if (searched.insert(start).second) WARREN_TRY(grep.search_below(start));
   }
   WARREN_TRY(agent->check_recorded());
   WARREN_TRY(context.out.finish());  // the lines come before what is said about files that were skipped
   grep.report_binary();
-  return grep.has_found() && !grep.has_failed() ? Exit::kOk : Exit::kFailed;
+  if (grep.has_failed()) return Exit::kUsage;
+  return grep.has_found() ? Exit::kOk : Exit::kFailed;
+}
+
+// Exits as grep(1) does, so that a script can tell "no line matches" from everything that went wrong.
+Result<Exit> run_grep(Context& context, const Arguments& args) {
+  Result<Exit> done = search_lines(context, args);
+  if (done.ok() || !context.out.status().ok()) return done;
+  print_error(context, done.error());
+  return Exit::kUsage;
 }
 
 }  // namespace
@@ -208,7 +252,8 @@ Command make_fs_grep() {
       .summary = "Search in files",
       .details =
           "Prints path:line:text; on a terminal the lines of a file below its path. Names that begin with '.' and "
-          "binary files are left out, except where an option or PATH names them. Exits with 1 if no line matches. "
+          "binary files are left out, except where an option or PATH names them. Exits with 0 if a "
+          "line matches, 1 if none does, and 2 after an error. "
           "PATTERN is a regular expression (RE2).",
       .positionals = {{.name = "PATTERN", .help = "what to look for; not with '--regexp'", .times = Times::kOptional},
                       {.name = "PATH",

@@ -8,6 +8,7 @@
 #include "agent/file_verbs.h"
 #include "agent/transfer.h"
 #include "base/path.h"
+#include "cli/agent/glob_check.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/attributes_json.h"
@@ -53,7 +54,7 @@ struct Lister {
       json.push_back(std::move(item));
       return Ok{};
     }
-    std::string name = out.paint(ink_of(node), out.name(entry.name));
+    std::string name = out.paint(ink_of(node), is_long ? out.name(entry.name) : out.exact_name(entry.name));
     if (is_long) {
       if (node.is_symlink()) name += " -> " + out.name(target);
       if (expires) name += fmt::format(" (expires {})", out.time(*expires / 1000));
@@ -237,7 +238,7 @@ Result<Exit> run_readlink(Context& context, const Arguments& args) {
     set_bytes(json, "target", target);
     context.out.json(json);
   } else {
-    context.out.line(context.out.name(target));
+    context.out.line(context.out.exact_name(target));
   }
   return end_reading(*agent);
 }
@@ -257,6 +258,7 @@ std::uint32_t type_of_letter(std::string_view letter) {
 Result<FindOptions> find_options(const Arguments& args, Zone zone) {
   FindOptions options;
   options.name = args.find("name");
+  if (options.name) WARREN_TRY(check_brackets(*options.name, Backslash::kPlain));
   if (auto letter = args.find("type")) options.type = type_of_letter(*letter);
   options.size_min = args.find_size("min-size");
   options.size_max = args.find_size("max-size");
@@ -277,9 +279,9 @@ Result<Exit> run_find(Context& context, const Arguments& args) {
     if (args.has("json")) {
       list.push_back(attributes_json("path", entry.path, entry.attributes));
     } else if (args.has("null")) {
-      context.out.write(context.out.name(entry.path) + '\0');
+      context.out.write(context.out.exact_name(entry.path) + '\0');
     } else {
-      context.out.line(context.out.paint(ink_of(entry.attributes), context.out.name(entry.path)));
+      context.out.line(context.out.paint(ink_of(entry.attributes), context.out.exact_name(entry.path)));
     }
     return context.out.status();
   }));
@@ -303,7 +305,7 @@ Result<Exit> run_du(Context& context, const Arguments& args) {
       list.push_back(std::move(item));
     } else {
       std::string size = context.out.size(usage.bytes);
-      context.out.print("{:>12}  {}\n", size, context.out.name(path));
+      context.out.print("{:>12}  {}\n", size, context.out.exact_name(path));
     }
     return context.out.status();
   }));

@@ -99,7 +99,7 @@ Result<Exit> run_list(Context& context, const Arguments& args) {
   Json list = Json::array();
   for (const KvEntry& entry : entries) {
     if (args.has("json")) list.push_back(entry_json(entry));
-    else if (args.has("keys")) context.out.line(context.out.name(entry.key));
+    else if (args.has("keys")) context.out.line(context.out.exact_name(entry.key));
     else
       context.out.print("{}\t{}{}\n", context.out.name(entry.key), context.out.name(entry.value),
                         expiry_text(context.out, entry));

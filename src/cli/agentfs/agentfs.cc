@@ -122,7 +122,7 @@ Result<Exit> run_ls(Context& context, const Arguments& args) {
     for (const NamedAttributes& entry : entries) {
       bool is_dir = entry.attributes.is_directory();
       std::string path = prefix.empty() ? entry.name : fmt::format("{}/{}", prefix, entry.name);
-      context.out.print("{} {}\n", is_dir ? 'd' : 'f', context.out.name(path));
+      context.out.print("{} {}\n", is_dir ? 'd' : 'f', context.out.exact_name(path));
       if (is_dir) pending.push_back(std::move(path));
     }
     WARREN_TRY(context.out.status());

@@ -1,5 +1,7 @@
 #include "cli/changes/apply_conflicts.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "cli/show/text.h"
@@ -18,19 +20,23 @@ Json conflicts_json(const std::vector<ApplyConflict>& conflicts) {
   return list;
 }
 
-// Nothing that has been tried already.
-std::string_view advice_about(const Arguments& args) {
+// Nothing that has been tried already, or cannot help.
+std::string_view advice_about(const Arguments& args, const std::vector<ApplyConflict>& conflicts) {
+  bool is_all_encrypted = !conflicts.empty() && std::all_of(conflicts.begin(), conflicts.end(),
+                                                            [](const ApplyConflict& one) { return one.is_encrypted; });
+  if (is_all_encrypted) {
+    return "encrypted files cannot be merged, because what the agent started from is not kept: --force takes the "
+           "agent's version, PATH limits what is applied";
+  }
   if (!args.has("merge") && !args.has("conflict")) {
     return "--merge merges text files where possible, --force takes the agent's version, PATH limits what is applied";
   }
   if (!args.has("conflict")) {
     return "they cannot be merged: --conflict=markers writes both versions of a text file, --force takes the agent's, "
-           "PATH "
-           "limits what is applied";
+           "PATH limits what is applied";
   }
   return "these are not text, or the version that the agent started from was not kept: --force takes the agent's "
-         "version, "
-         "PATH limits what is applied";
+         "version, PATH limits what is applied";
 }
 
 }  // namespace
@@ -57,7 +63,7 @@ void print_conflicts(Context& context, const Arguments& args, const std::vector<
   }
   context.err.line(fmt::format("{} {}: nothing was written", context.err.paint(Ink::kRed, "warren:"),
                                conflicts.size() == 1 ? "1 conflict" : fmt::format("{} conflicts", conflicts.size())));
-  context.err.line(fmt::format("hint: {}", advice_about(args)));
+  context.err.line(fmt::format("hint: {}", advice_about(args, conflicts)));
 }
 
 void print_questions(Output& out, const std::vector<ApplyQuestion>& questions) {

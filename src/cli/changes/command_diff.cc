@@ -90,7 +90,7 @@ void print_stat(Output& out, const std::vector<FileCounts>& counts) {
 
 void print_names(Output& out, const std::vector<TreeChange>& changes, char end) {
   for (const TreeChange& change : changes) {
-    out.write(out.name(change.path) + end);
+    out.write(out.exact_name(change.path) + end);
   }
 }
 
@@ -98,8 +98,8 @@ void print_names(Output& out, const std::vector<TreeChange>& changes, char end) 
 void print_lines_null(Output& out, const std::vector<TreeChange>& changes) {
   for (const TreeChange& change : changes) {
     std::string line = fmt::format("{} {} ", change.letter(), change.type_letter());
-    if (change.kind == TreeChangeKind::kRenamed) line += out.name(change.base_path) + '\0';
-    out.write(line + out.name(change.path) + '\0');
+    if (change.kind == TreeChangeKind::kRenamed) line += out.exact_name(change.base_path) + '\0';
+    out.write(line + out.exact_name(change.path) + '\0');
   }
 }
 

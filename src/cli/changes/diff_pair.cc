@@ -45,7 +45,8 @@ Status show_pair(Context& context, const Arguments& args, const AgentOverlay& be
         args.has("name-only")
             ? ""
             : fmt::format("{} {} ", one.letter(), (one.after ? *one.after : *one.before).is_symlink() ? 'l' : 'f');
-    out.write(line + out.name(one.path) + end);
+    bool is_for_programs = args.has("name-only") || args.has("null");
+    out.write(line + (is_for_programs ? out.exact_name(one.path) : out.name(one.path)) + end);
   }
   return out.status();
 }

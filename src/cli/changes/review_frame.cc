@@ -198,7 +198,7 @@ std::vector<std::string> review_frame(const Output& out, const Review& review, R
                                                        layout.tree_columns)
                                            : std::string();
     // The column is set, so that a character of another width than we think cannot shift the patch.
-    lines.push_back(fmt::format("{}\x1b[{}G\x1b[K|{}", tree, layout.tree_columns + 1, patch[i]));
+    lines.push_back(fmt::format("\x1b[K{}\x1b[{}G\x1b[K|{}", tree, layout.tree_columns + 1, patch[i]));
   }
   std::string_view keys = view.is_in_patch ? kPatchKeys : kKeys;
   lines.push_back(view.message.empty() ? fit(keys, layout.columns) : reversed(fit(view.message, layout.columns)));

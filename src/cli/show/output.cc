@@ -69,7 +69,11 @@ void Output::json(const Json& value) { raw(printable_json(dump_json_pretty(value
 
 void Output::json_line(const Json& value) { raw(printable_json(dump_json(value)) + "\n"); }
 
-std::string Output::name(std::string_view bytes) const { return is_guarded_ ? printable(bytes) : std::string(bytes); }
+std::string Output::name(std::string_view bytes) const { return printable(bytes); }
+
+std::string Output::exact_name(std::string_view bytes) const {
+  return is_guarded_ ? printable(bytes) : std::string(bytes);
+}
 
 // Everything but our own colours.
 std::string Output::guarded(std::string_view text) const {

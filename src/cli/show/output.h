@@ -40,8 +40,11 @@ class Output {
   void text(std::string_view text);   // of somebody else: as write(), but colours do not pass either
   void raw(std::string_view bytes);   // the content of a file, or a screen that we draw
 
-  // A name within a line: as it is, but printable on a terminal and in messages.
+  // A name within a line, for people: always printable, so that no name can pretend to be a line of ours, wherever the
+  // output is read.
   std::string name(std::string_view bytes) const;
+  // A name in a list for programs: as it is, but printable on a terminal.
+  std::string exact_name(std::string_view bytes) const;
   std::string paint(Ink ink, std::string_view text) const;
 
   // Times and sizes, as the user wants to see them (--utc, --bytes). JSON has neither.

@@ -118,7 +118,7 @@ Result<Exit> run_vfs_ls(Context& context, const Arguments& args) {
       list.push_back(std::move(item));
       continue;
     }
-    context.out.print("{}{}\n", context.out.name(entry.name), entry.attributes.is_directory() ? "/" : "");
+    context.out.print("{}{}\n", context.out.exact_name(entry.name), entry.attributes.is_directory() ? "/" : "");
   }
   if (args.has("json")) context.out.json(list);
   return Exit::kOk;
