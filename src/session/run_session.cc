@@ -409,8 +409,13 @@ class Run {
                       .words = options_.command,
                       .environment = environment(dir),
                       .limits = joined_->limits(),
-                      .on_usr1 = [this] { joined_->ask_for_checkpoint(); }};
-    return run_inside(entering);
+                      .on_usr1 = [this] { joined_->ask_for_checkpoint(); },
+                      .announce = [this](int mark) { return joined_->announce(mark); }};
+    Result<Ended> ended = run_inside(entering);
+    if (!ended.ok() || !ended->was_asked_to_end) return ended;
+    Status all = joined_->end_processes();
+    if (!all.ok()) observer_.on_failure(all.error());
+    return ended;
   }
 
   // After a command that never ran: deletes the session if we created it.

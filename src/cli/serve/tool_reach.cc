@@ -74,7 +74,8 @@ Status allow_tools(const std::vector<std::string>& words, const Agent& agent, To
         return run_program(all, base,
                            {.timeout = command.timeout,
                             .output_bytes_max = command.output_bytes_max,
-                            .is_cancelled = command.is_cancelled});
+                            .is_cancelled = command.is_cancelled,
+                            .at_our_end = AtOurEnd::kKill});
       };
     } else {
       reach.apply = [program, session](const ApplyRequest& request) {
