@@ -244,7 +244,7 @@ Status Agent::open_base(const std::string& base_path, const AgentOptions& option
     return Error(base.error().code(),
                  fmt::format("cannot open {}, the base of {}: {}", quote(base_path), quote(store_->path()),
                              base.error().message()),
-                 "restore the directory, or create the agent again with `warren init --force --base`");
+                 "restore the directory: the agent's changes are in its file, and are shown again with it");
   }
   overlay->base = std::move(base).take_value();
   overlay->merged = WARREN_TRY(OverlayFs::open(*overlay->rows, *overlay->base, options.copy_whole_bytes));

@@ -185,30 +185,36 @@ std::optional<AuditHash> parse_hash(const Json& text) {
   return hash;
 }
 
-// A line that is not an anchor, as one that was written half, says nothing.
-std::optional<AuditPoint> parse_point(std::string_view text, const std::string& agent, const std::string& address) {
+// nullopt for an anchor of another agent. kCorrupt for a line that is no anchor, as one that was written half.
+Result<std::optional<AuditPoint>> parse_point(std::string_view text, const std::string& agent,
+                                              const std::string& address) {
+  Error damaged(Code::kCorrupt, "it is not an anchor");
   Result<Json> line = parse_json(text);
-  if (!line.ok() || !line->is_object()) return std::nullopt;
+  if (!line.ok() || !line->is_object()) return damaged;
   for (const char* name : {"agent", "seq", "hash"}) {
-    if (!line->contains(name)) return std::nullopt;
+    if (!line->contains(name)) return damaged;
   }
   std::optional<AuditHash> hash = parse_hash((*line)["hash"]);
-  bool is_about_it = (*line)["agent"] == agent && (*line)["seq"].is_number_integer() && hash;
-  if (!is_about_it || (*line)["seq"].get<std::int64_t>() < 1) return std::nullopt;
+  bool is_valid = (*line)["agent"].is_string() && (*line)["seq"].is_number_integer() && hash;
+  if (!is_valid || (*line)["seq"].get<std::int64_t>() < 1) return damaged;
+  if ((*line)["agent"] != agent) return std::optional<AuditPoint>();
   std::string when = line->contains("ts") && (*line)["ts"].is_string() ? (*line)["ts"].get<std::string>() : "";
-  return AuditPoint{.seq = (*line)["seq"].get<std::int64_t>(),
-                    .hash = *hash,
-                    .where = fmt::format("the anchor {} of {}", quote(address), printable(when))};
+  return std::optional(AuditPoint{.seq = (*line)["seq"].get<std::int64_t>(),
+                                  .hash = *hash,
+                                  .where = fmt::format("the anchor {} of {}", quote(address), printable(when))});
 }
 
 // The points in an anchor that are about this agent. kNotFound without any: nothing would be compared.
 Result<std::vector<AuditPoint>> parse_anchor(std::string_view text, const std::string& agent,
-                                             const std::string& address) {
+                                             const std::string& address, std::vector<std::string>& damaged) {
   std::vector<AuditPoint> points;
-  while (!text.empty()) {
+  for (std::size_t number = 1; !text.empty(); ++number) {
     std::size_t end = std::min(text.find('\n'), text.size());
-    std::optional<AuditPoint> point = parse_point(text.substr(0, end), agent, address);
-    if (point) points.push_back(*std::move(point));
+    if (end > 0) {
+      Result<std::optional<AuditPoint>> point = parse_point(text.substr(0, end), agent, address);
+      if (!point.ok()) damaged.push_back(fmt::format("line {} of {}", number, quote(address)));
+      else if (*point) points.push_back(**std::move(point));
+    }
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   if (!points.empty()) return points;
@@ -324,7 +330,7 @@ Result<TrailVerdict> verify_audit(Agent& agent, const VerifyOptions& options, Cl
   found.has_note = !points.empty();
   for (const std::string& address : options.anchors) {
     std::string text = WARREN_TRY(read_anchor(agent.id(), address, clock).within("read the anchor " + quote(address)));
-    std::vector<AuditPoint> more = WARREN_TRY(parse_anchor(text, agent.id(), address));
+    std::vector<AuditPoint> more = WARREN_TRY(parse_anchor(text, agent.id(), address, found.damaged_anchors));
     found.anchors += more.size();
     points.insert(points.end(), more.begin(), more.end());
   }

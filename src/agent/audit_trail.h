@@ -43,8 +43,9 @@ Status switch_audit(Store& store, const std::string& agent, AuditLevel level, st
 
 struct TrailVerdict {
   AuditVerdict verdict;
-  std::size_t anchors = 0;  // that it was compared with
-  bool has_note = false;    // and whether with a note of ours
+  std::size_t anchors = 0;                   // that it was compared with
+  std::vector<std::string> damaged_anchors;  // lines that are not anchors: "line 3 of 'FILE'"
+  bool has_note = false;                     // and whether with a note of ours
 };
 struct VerifyOptions {
   std::vector<std::string> anchors;  // addresses; see put_anchor

@@ -31,6 +31,7 @@ constexpr const char* kBase = "base_path";
 constexpr const char* kLock = "lock";
 constexpr const char* kSocket = "socket";
 constexpr const char* kNetwork = "network.jsonl";  // written by session/run_network
+constexpr const char* kWalls = "walls";            // written by session/session_walls
 constexpr const char* kProcesses = "procs";
 constexpr std::size_t kProcessBytes = 1 << 20;
 constexpr std::chrono::milliseconds kServingStep{5};
@@ -307,7 +308,7 @@ Status SessionDir::remove() const {
   for (const char* suffix : {".db", ".db-wal", ".db-shm", ".index.db", ".db.new-wal", ".db.new-shm", ".db.new"}) {
     WARREN_TRY(remove_host_file(stem + suffix));
   }
-  for (const char* name : {kBase, kSocket, kNetwork, kLock})
+  for (const char* name : {kBase, kSocket, kNetwork, kWalls, kLock})
     WARREN_TRY(remove_host_file(fmt::format("{}/{}", path_, name)));
   ::rmdir((path_ + "/mnt").c_str());  // created by AgentFS
   if (::rmdir(path_.c_str()) == 0 || errno == ENOENT) return Ok{};

@@ -4,16 +4,18 @@
 #include "base/path.h"
 #include "changes/commits.h"
 #include "changes/git_settings.h"
+#include "changes/linked_names.h"
 #include "changes/remarks.h"
 
 namespace warren {
 namespace {
 
-std::string_view why_committed_runs(const std::string& base, const std::string& path) {
-  if (std::optional<std::string_view> why = runs_by_itself(path)) return *why;
+std::string why_committed_runs(const std::string& base, const std::string& path) {
+  if (std::optional<std::string_view> why = runs_by_itself(path)) return std::string(*why);
   std::string_view name = base_name(path);
   if (name == "HEAD" || name == "commondir") return "git takes the directory for a repository";
-  return is_named_by_git(base, path) ? "the settings of git name it" : "";
+  if (is_named_by_git(base, path)) return "the settings of git name it";
+  return runs_through_link(base, path).value_or("");
 }
 
 // null if it has none, or cannot be read.
@@ -36,7 +38,7 @@ Result<std::vector<SelfRunningFile>> CommitImport::list_self_running() {
   if (listed.status != 0) return damaged(listed);
   for (const std::string& name : split_at_nul(listed.output)) {
     if (name.empty()) continue;
-    std::string_view why = why_committed_runs(overlay_.base_path, "/" + name);
+    std::string why = why_committed_runs(overlay_.base_path, "/" + name);
     if (why.empty()) continue;
     if (base_name(name) == "package.json") {  // only its scripts count
       Captured before = WARREN_TRY(joined_.run({"cat-file", "blob", from + ":" + name}));

@@ -163,11 +163,32 @@ Result<std::string> CommitImport::find_branch(const std::string& branch) {
   return std::string(found.status == 0 ? trimmed(found.output, kWhitespace) : std::string_view());
 }
 
+// git keeps branches as files: none can have the name of another one's directory.
+Status CommitImport::check_free_of_branches(const std::string& branch) {
+  std::string in_the_way;
+  for (std::size_t at = branch.find('/'); at != branch.npos; at = branch.find('/', at + 1)) {
+    std::string above = branch.substr(0, at);
+    if (!WARREN_TRY(find_branch(above)).empty()) in_the_way = above;
+  }
+  if (in_the_way.empty()) {
+    in_the_way =
+        WARREN_TRY(base_.ask({"for-each-ref", "--count=1", "--format=%(refname:short)", "refs/heads/" + branch + "/"}));
+  }
+  if (in_the_way.empty()) return Ok{};
+  return Error(
+      Code::kExists,
+      fmt::format("the branch {} cannot be made, because there is a branch {}", quote(branch), quote(in_the_way)),
+      "--branch NAME takes another one");
+}
+
 Result<CommitImport::BranchState> CommitImport::look_at_branch(const std::string& branch) {
   bool is_name = is_branch_name(branch) && WARREN_TRY(base_.succeeds({"check-ref-format", "refs/heads/" + branch}));
   if (!is_name) return Error(Code::kInvalid, fmt::format("{} is not a valid branch name", quote(branch)));
   std::string old = WARREN_TRY(find_branch(branch));
-  if (old.empty()) return BranchState::kNew;
+  if (old.empty()) {
+    WARREN_TRY(check_free_of_branches(branch));
+    return BranchState::kNew;
+  }
   if (old == commit_) return BranchState::kSame;
   std::string trees = WARREN_TRY(base_.ask({"worktree", "list", "--porcelain"}))
   +"\n";

@@ -72,6 +72,7 @@ class CommitImport {
   enum class BranchState { kNew, kBehind, kSame, kOther };
   // How a branch of the base's repository relates to the commit: it does not exist, the commit contains it, it is
   // there, or it has commits of its own. kInvalid for a bad name, kBusy if it would have to move but is checked out.
+  // kExists if git cannot have both this branch and another one.
   Result<BranchState> look_at_branch(const std::string& branch);
   // Fetches the commit and writes the branch. kExists if the branch has commits of its own (unless it is to be
   // replaced), or somebody moves it meanwhile; kCorrupt if an object is missing or invalid.
@@ -83,6 +84,7 @@ class CommitImport {
   Status check_commit(const std::string& commit);
   Status find_start(const std::string& start);
   Result<bool> set_committed(TreeChange& change);
+  Status check_free_of_branches(const std::string& branch);
   Result<std::string> find_branch(const std::string& branch);
 
   const AgentOverlay& overlay_;

@@ -14,6 +14,7 @@
 #include "base/path.h"
 #include "changes/compare.h"
 #include "changes/git_settings.h"
+#include "changes/linked_names.h"
 #include "fs/path_ops.h"
 
 namespace warren {
@@ -26,6 +27,7 @@ struct RunByItself {
 
 constexpr RunByItself kNames[]{
     {".envrc", "direnv runs it"},
+    {".gitattributes", "it selects programs that git runs"},
     {".vscode/tasks.json", "the editor runs its tasks"},
     {".vscode/settings.json", "it names programs that the editor runs"},
     {".vscode/launch.json", "the editor runs what it names"},
@@ -251,6 +253,16 @@ std::optional<std::string_view> runs_by_itself(std::string_view path) {
   return known == std::end(kNames) ? std::optional<std::string_view>() : std::optional(known->why);
 }
 
+bool holds_what_runs(std::string_view path) {
+  std::string_view name = base_name(path);
+  auto begins_with_it = [&](const RunByItself& one) {
+    return one.name.size() > name.size() && one.name.starts_with(name) && one.name[name.size()] == '/';
+  };
+  return brings_files(path) || std::any_of(std::begin(kNames), std::end(kNames), begins_with_it) ||
+         std::any_of(kFolders.begin(), kFolders.end(),
+                     [&](const RunByItself& one) { return one.name == name || begins_with_it(one); });
+}
+
 std::vector<std::string> Remarks::list() const {
   std::vector<std::string> all = privileges;
   if (is_opened) all.emplace_back("everybody can write it");
@@ -276,6 +288,7 @@ Result<Remarks> remarks_of(const AgentOverlay& overlay, const TreeChange& change
   if (!why && is_named_by_git(overlay.base_path, change.path)) why = "the settings of git name it";
   bool is_package = change.path.ends_with("/package.json") && change.after->is_file();
   if (why && (!is_package || are_scripts_changed(overlay, change))) remarks.runs = *why;
+  if (!why && !remarks.is_in_git) remarks.runs = runs_through_link(overlay.base_path, change.path).value_or("");
   return remarks;
 }
 

@@ -16,6 +16,9 @@ namespace warren {
 // being asked to run it: "a git hook". Judges by the path alone; nullopt for all others.
 std::optional<std::string_view> runs_by_itself(std::string_view path);
 
+// Whether a directory or link of this name would hold such files: ".vscode".
+bool holds_what_runs(std::string_view path);
+
 struct Remarks {
   std::vector<std::string> privileges;  // "set-user-id", "block device 8:0", "security.capability"
   std::string runs;                     // why it runs by itself; "" if it does not

@@ -35,19 +35,19 @@ Consent consent_of(const Json& result) {
 
 }  // namespace
 
-std::function<Consent(std::string_view)> ConsentRound::asker() {
+std::function<Result<Consent>(std::string_view)> ConsentRound::asker() {
   bool has_state = has_sessions(request_.revision);
   Json capabilities = has_state ? request_.session.client_capabilities()
                                 : meta_of(request_.params).value(kMetaCapabilities, Json::object());
   if (!has_forms(capabilities)) return {};
   if (has_state) return [this](std::string_view question) { return ask_in_session(question); };
-  return [this](std::string_view question) { return ask_by_result(question); };
+  return [this](std::string_view question) -> Result<Consent> { return ask_by_result(question); };
 }
 
-Consent ConsentRound::ask_in_session(std::string_view question) {
-  Result<Json> answer =
-      request_.session.ask_client(request_, "elicitation/create", question_params(question, request_.revision));
-  return answer.ok() ? consent_of(*answer) : Consent::kNo;
+Result<Consent> ConsentRound::ask_in_session(std::string_view question) {
+  Json answer = WARREN_TRY(
+      request_.session.ask_client(request_, "elicitation/create", question_params(question, request_.revision)));
+  return consent_of(answer);
 }
 
 // An answer counts only for the question that was asked: what it is about may have changed meanwhile.

@@ -19,12 +19,12 @@ class ConsentRound {
   explicit ConsentRound(const Request& request) : request_(request) {}
 
   // For ToolContext::ask: empty if this client cannot ask its user.
-  std::function<Consent(std::string_view question)> asker();
+  std::function<Result<Consent>(std::string_view question)> asker();
   // The result that asks, if the call stopped because of that.
   std::optional<Json> find_question() const;
 
  private:
-  Consent ask_in_session(std::string_view question);
+  Result<Consent> ask_in_session(std::string_view question);
   Consent ask_by_result(std::string_view question);
   std::string state_of(std::string_view question) const;
 

@@ -92,7 +92,7 @@ class Service {
   AgentNamespace& names_;
   Clock& clock_;
   ServiceOptions options_;
-  static constexpr int kQuestionsMax = 2;
+  static constexpr int kQuestionsMax = 6;  // HTTP has eight threads; a session has kQuestionsOfSession at most
   std::atomic<int> questions_ = 0;
   std::atomic<NamespaceView*> view_;
   std::mutex renewing_;

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t kBatchMax = 100;
 constexpr std::chrono::minutes kQuestionPatience{5};
+constexpr std::size_t kQuestionsOfSession = 2;
 constexpr std::array<std::string_view, 8> kLogLevels{"debug", "info",     "notice", "warning",
                                                      "error", "critical", "alert",  "emergency"};
 
@@ -183,10 +184,14 @@ void Session::handle_response(const RpcMessage& message) {
 }
 
 Result<Json> Session::ask_client(const Request& request, std::string_view method, Json params) {
-  if (!service_.begin_question()) return Error(Code::kBusy, "too much is being asked of clients now");
+  if (!service_.begin_question()) return Error(Code::kBusy, "too many other users are being asked something");
   Json id;
   {
     std::lock_guard lock(mutex_);
+    if (questions_.size() >= kQuestionsOfSession) {
+      service_.end_question();
+      return Error(Code::kBusy, "earlier questions to this client are not answered yet");
+    }
     id = fmt::format("warren-{}", ++last_question_);
     questions_.emplace(dump_json(id), Question{});
   }
@@ -199,8 +204,8 @@ Result<Json> Session::ask_client(const Request& request, std::string_view method
   questions_.erase(dump_json(id));
   service_.end_question();
   if (asked.result && !*request.is_cancelled) return *std::move(asked.result);
-  return Error(Code::kUnavailable,
-               asked.is_answered ? "the client answered with an error" : "the client did not answer");
+  return Error(Code::kUnavailable, asked.is_answered ? "the client answered the question with an error"
+                                                     : "the client did not answer the question in time");
 }
 
 std::variant<Revision, RpcError> Session::revision_of(const RpcMessage& message) const {

@@ -28,15 +28,24 @@ namespace {
 using SteadyTime = std::chrono::steady_clock::time_point;
 constexpr std::chrono::milliseconds kTick{100};
 
+struct ChildStreams {
+  int input;
+  int output;
+  int errors;
+};
+
 // In the child of a process with threads: only calls that are safe there.
-[[noreturn]] void become(char* const* argv, const char* dir, int input, int output, int errors) {
-  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+[[noreturn]] void become(char* const* argv, const char* dir, const ChildStreams& streams, AtOurEnd at_end,
+                         pid_t parent) {
+  ::prctl(PR_SET_PDEATHSIG, at_end == AtOurEnd::kKill ? SIGKILL : SIGTERM);
+  if (::getppid() != parent) ::_exit(127);  // it died before the line above
   ::setpgid(0, 0);
   sigset_t none;
   ::sigemptyset(&none);
   for (int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1, SIGCHLD}) ::signal(signal, SIG_DFL);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  bool is_ready = ::dup2(input, 0) == 0 && ::dup2(output, 1) == 1 && ::dup2(errors, 2) == 2 && ::chdir(dir) == 0;
+  bool is_ready = ::dup2(streams.input, 0) == 0 && ::dup2(streams.output, 1) == 1 && ::dup2(streams.errors, 2) == 2 &&
+                  ::chdir(dir) == 0;
   if (is_ready) ::execve(argv[0], argv, environ);
   ::_exit(127);
 }
@@ -122,9 +131,13 @@ Result<Supervised> run_supervised(const std::vector<std::string>& words, const s
   Fd input(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!input.is_open()) return system_error(errno, "open '/dev/null'");
   std::vector<char*> argv = exec_strings(words);
+  pid_t ours = ::getpid();
   pid_t pid = ::fork();
   if (pid < 0) return system_error(errno, fmt::format("run {}", quote(words[0])));
-  if (pid == 0) become(argv.data(), dir.c_str(), input.get(), output.writer.get(), errors.writer.get());
+  if (pid == 0) {
+    ChildStreams streams{input.get(), output.writer.get(), errors.writer.get()};
+    become(argv.data(), dir.c_str(), streams, limits.at_our_end, ours);
+  }
   output.writer = Fd();
   errors.writer = Fd();
   Supervised done;

@@ -11,11 +11,15 @@
 
 namespace warren {
 
+// What the program gets when the thread that started it ends, in any way.
+enum class AtOurEnd { kTerminate, kKill };
+
 struct Supervision {
   std::chrono::milliseconds timeout{};
   std::chrono::milliseconds grace{2000};            // between SIGTERM and SIGKILL
   std::size_t output_bytes_max = 0;                 // of each stream; what comes after it is read and dropped
   const std::atomic<bool>* is_cancelled = nullptr;  // looked at ten times a second
+  AtOurEnd at_our_end = AtOurEnd::kTerminate;
 };
 
 enum class EndedBy { kItself, kTimeout, kCancelled };
@@ -28,9 +32,8 @@ struct Supervised {
   EndedBy ended_by = EndedBy::kItself;
 };
 
-// Starts `words` (the first is a path) in `dir`, without input, in a process group of its own, and waits. It gets
-// SIGTERM when the thread that started it ends. A process that it leaves behind with our pipes is waited for no longer
-// than the grace.
+// Starts `words` (the first is a path) in `dir`, without input, in a process group of its own, and waits. A process
+// that it leaves behind with our pipes is waited for no longer than the grace.
 Result<Supervised> run_supervised(const std::vector<std::string>& words, const std::string& dir,
                                   const Supervision& limits);
 

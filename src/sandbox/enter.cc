@@ -27,6 +27,7 @@
 #include "sandbox/foreground.h"
 #include "sandbox/landlock.h"
 #include "sandbox/message.h"
+#include "sandbox/run_mark.h"
 #include "sandbox/streams.h"
 #include "sandbox/syscall_filter.h"
 
@@ -96,20 +97,31 @@ Status raise_walls(const Entering& entering) {
   ::_exit(number == ENOENT ? kNoCommand : kCannotRun);
 }
 
+// The first namespace is the user namespace, which gives the privilege to create others; after the last one, /proc no
+// longer shows this process. So the mark is made between them. Whoever has it sees our end by the end of our
+// connection, which this process shares: nothing is started that is not marked.
+Status enter_namespaces(const Entering& entering) {
+  if (!entering.limits.cgroup.empty()) WARREN_TRY(enter_cgroup(entering.limits.cgroup));
+  bool is_marked = false;
+  for (const Fd& space : entering.namespaces) {
+    if (::setns(space.get(), 0) != 0) return system_error(errno, "enter the sandbox");
+    if (is_marked) continue;
+    Fd mark = WARREN_TRY(mark_this_process());
+    WARREN_TRY(entering.announce(mark.get()));
+    is_marked = true;
+  }
+  return Ok{};
+}
+
 // Enters the namespaces and leaves a child of our parent there: only a child is created in another pid namespace, and
 // the command must be a child of the process that waits for it.
 [[noreturn]] void go_inside(const Entering& entering, Fd report, const Foreground& foreground,
                             const FileStreams& streams) {
   ::prctl(PR_SET_DUMPABLE, 0);  // until exec, nobody inside may trace it
   hide_arguments("warren");     // nor read with which arguments the run was started
-  Status entered = entering.limits.cgroup.empty() ? Status(Ok{}) : enter_cgroup(entering.limits.cgroup);
+  Status entered = enter_namespaces(entering);
   if (!entered.ok()) {
     send_error(report.get(), entered.error()).ignore("then the exit status has to show it");
-    ::_exit(kOwnFailure);
-  }
-  for (const Fd& space : entering.namespaces) {
-    if (::setns(space.get(), 0) == 0) continue;
-    send_error(report.get(), system_error(errno, "enter the sandbox")).ignore("then the exit status has to show it");
     ::_exit(kOwnFailure);
   }
   auto command = static_cast<pid_t>(::syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0));
@@ -182,6 +194,7 @@ Result<Ended> run_inside(const Entering& entering) {
   }
   Ended ended;
   ended.status = WARREN_TRY(foreground.wait_for(started->pid, entering.on_usr1));
+  ended.was_asked_to_end = foreground.was_asked_to_end();
   return ended;
 }
 

@@ -19,6 +19,9 @@ struct Entering {
   std::vector<std::string> environment;
   LimitsInForce limits;
   std::function<void()> on_usr1;  // called for SIGUSR1, which is then not passed on; may be empty
+  // Called with the mark of everything that is started here (sandbox/run_mark.h), in another process and before the
+  // command starts.
+  std::function<Status(int mark)> announce;
 };
 
 // Exit statuses that are not the command's own, as in env(1) and others.
@@ -27,8 +30,9 @@ inline constexpr int kCannotRun = 126;
 inline constexpr int kNoCommand = 127;
 
 struct Ended {
-  int status = 0;       // the command's; 128 plus the signal that ended it; kCannotRun, kNoCommand
-  std::string problem;  // why it could not be run, for the last two
+  int status = 0;                 // the command's; 128 plus the signal that ended it; kCannotRun, kNoCommand
+  std::string problem;            // why it could not be run, for the last two
+  bool was_asked_to_end = false;  // by a signal to us
 };
 
 // Runs the command with our standard streams and no other descriptor, and waits for it. It has its own process group,

@@ -17,6 +17,7 @@ namespace {
 // Also those that would end us before the terminal is as it was.
 constexpr std::array kPassedOn{SIGTERM, SIGHUP,  SIGINT,  SIGQUIT,   SIGTSTP, SIGWINCH, SIGUSR1, SIGUSR2,
                                SIGCONT, SIGALRM, SIGPROF, SIGVTALRM, SIGIO,   SIGPWR,   SIGXCPU};
+constexpr std::array kAskingToEnd{SIGTERM, SIGINT, SIGHUP, SIGQUIT};
 constexpr int kFromKernel = 128;  // si_code of signals from a terminal
 
 sigset_t set_of(std::initializer_list<int> signals) {
@@ -94,7 +95,15 @@ void Foreground::has_stopped(int signal) {
   ::kill(-command_, SIGCONT);
 }
 
+// Those that came when the command had just ended.
+void Foreground::note_pending() {
+  sigset_t pending;
+  if (::sigpending(&pending) != 0) return;
+  for (int signal : kAskingToEnd) was_asked_to_end_ = was_asked_to_end_ || ::sigismember(&pending, signal) == 1;
+}
+
 void Foreground::pass_on(int signal, int origin) {
+  for (int asking : kAskingToEnd) was_asked_to_end_ = was_asked_to_end_ || signal == asking;
   // A key's signal is meant for everyone in the group.
   bool is_for_all = origin == kFromKernel || signal == SIGTSTP;
   ::kill(is_for_all ? -command_ : command_, signal);
@@ -111,6 +120,7 @@ Result<int> Foreground::wait_for(pid_t command, const std::function<void()>& on_
       continue;
     }
     if (changed == command) {
+      note_pending();
       take_back();
       return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     }

@@ -25,6 +25,9 @@ class Foreground {
 
   void take_back();
 
+  // Whether we got SIGTERM, SIGINT, SIGHUP or SIGQUIT.
+  bool was_asked_to_end() const { return was_asked_to_end_; }
+
  private:
   explicit Foreground(Fd signals) : signals_(std::move(signals)) {}
 
@@ -32,11 +35,13 @@ class Foreground {
   void hand_over();
   void has_stopped(int signal);
   void stop_with(int signal);
+  void note_pending();
   void pass_on(int signal, int origin);
 
   Fd signals_;
   Fd terminal_;            // our controlling terminal; closed if there is none
   bool is_eager_ = false;  // hand it over at once, not only when the command needs it
+  bool was_asked_to_end_ = false;
   pid_t command_ = 0;
   pid_t our_group_ = 0;
 };

@@ -23,11 +23,13 @@
 #include "sandbox/message.h"
 #include "sandbox/network_view.h"
 #include "sandbox/run_limits.h"
+#include "sandbox/run_mark.h"
 
 namespace warren {
 namespace {
 
 constexpr int kEndWaitMs = 5000;
+constexpr const char* kEndRun = "end-run";
 
 std::array<std::string, 1> word(std::string verb) { return {std::move(verb)}; }
 
@@ -171,22 +173,33 @@ class FirstProcess {
                                {interior_.mounts_fd(), POLLPRI, 0}}};
     for (;;) {
       while (::waitpid(-1, nullptr, WNOHANG) > 0) continue;
-      if (::poll(all.data(), all.size(), -1) < 0) continue;
+      if (::poll(all.data(), all.size(), runs_.patience_ms()) < 0) continue;
+      runs_.work();
       signalfd_siginfo ignored{};
       while (::read(signals.get(), &ignored, sizeof ignored) > 0) continue;
       if (all[3].revents != 0) interior_.follow_mounts();
       if (all[2].revents != 0) interior_.follow();
-      if (all[0].revents != 0) break;
+      if (all[0].revents == 0) continue;
+      Result<Message> asked = receive_message(control_.get());
+      if (!asked.ok()) return;  // our starter is gone
+      if (asked->verb() != kEndRun) break;
+      end_run(*asked);
     }
-    if (!receive_message(control_.get()).ok()) return;  // our starter is gone
     ::kill(-1, SIGKILL);
     interior_.unmount();
     send_message(control_.get(), word("ended")).ignore("nobody is left to receive it");
   }
 
+  void end_run(Message& asked) {
+    if (asked.fds.empty()) return;
+    runs_.add(std::move(asked.fds[0]), asked.fds.size() > 1 ? std::move(asked.fds[1]) : Fd());
+    runs_.work();
+  }
+
   Interior interior_;
   const Plan& plan_;
   Fd control_;
+  RunEnder runs_;
 };
 
 }  // namespace
@@ -241,6 +254,12 @@ Status Sandbox::open() {
   WARREN_TRY(send_message(control_.get(), word("serving")));
   WARREN_TRY(receive_message(control_.get()).within("start the sandbox"));
   return Ok{};
+}
+
+Status Sandbox::end_run(int mark, int done) const {
+  std::vector<int> fds{mark};
+  if (done >= 0) fds.push_back(done);
+  return send_message(control_.get(), word(kEndRun), fds);
 }
 
 std::vector<int> Sandbox::namespaces() const {

@@ -51,6 +51,9 @@ class Sandbox {
   // User, ipc, network (if new), pid and mount namespace, in the order to enter them.
   std::vector<int> namespaces() const;
 
+  // Ends everything with this mark (sandbox/run_mark.h), soon. `done`, if it is not -1, is then closed.
+  Status end_run(int mark, int done) const;
+
   // Readable when the first process has ended.
   int ended_fd() const { return control_.get(); }
 

@@ -65,16 +65,36 @@ std::string setting_value(std::string_view text) {
 }
 
 // The settings of the worktree, as git sees them, without those that belong to the main repository's layout.
-Status write_settings(Agent& agent, const LinkedWorktree& worktree) {
+Status write_settings(Agent& agent, const std::string& base, const LinkedWorktree& worktree) {
   Result<std::string> main = read_host_file(worktree.common + "/config", kGitStateBytes);
   std::string text = main.ok() ? *main : "";
   Result<std::string> own = read_host_file(worktree.git_dir + "/config.worktree", kGitStateBytes);
   if (own.ok()) WARREN_TRY(write_file(agent.fs(), "/.git/config.worktree", as_bytes(*own)));
   if (!text.empty() && !text.ends_with('\n')) text += '\n';
   text += "[core]\n\tbare = false\n";
+  bool is_submodule = worktree.git_dir == worktree.common;
+  if (is_submodule) text += fmt::format("\tworktree = {}\n", setting_value(base));
   bool has_hooks_path = text.find("hooksPath") != text.npos || text.find("hookspath") != text.npos;
   if (!has_hooks_path) text += fmt::format("\thooksPath = {}\n", setting_value(worktree.common + "/hooks"));
   return write_file(agent.fs(), "/.git/config", as_bytes(text));
+}
+
+// Where the user's file `.git` leads.
+std::optional<std::string> find_git_dir(const std::string& base) {
+  std::string file = base + "/.git";
+  Result<std::optional<struct stat>> found = find_host_link(file);
+  if (!found.ok() || !*found || !S_ISREG((*found)->st_mode) || !is_of_user(**found)) return std::nullopt;
+  return resolved(base, find_text(file, "gitdir:"));
+}
+
+// Whether this is a repository, and its settings say that `base` is its work tree, as those of submodules do.
+bool names_work_tree(const std::string& git_dir, const std::string& base) {
+  Result<std::optional<struct stat>> objects = find_host_link(git_dir + "/objects");
+  bool is_whole = objects.ok() && *objects && S_ISDIR((*objects)->st_mode) && is_of_user(**objects);
+  if (!is_whole || !find_text(git_dir + "/HEAD")) return false;
+  Git git(base);
+  Result<std::string> named = git.ask({"config", "--file", git_dir + "/config", "--get", "core.worktree"});
+  return named.ok() && resolved(git_dir, *named) == base;
 }
 
 }  // namespace
@@ -93,12 +113,17 @@ std::optional<std::string> find_repository_top(const std::string& dir, const std
   return std::nullopt;
 }
 
+std::optional<std::string> find_git_outside(const std::string& base) {
+  std::optional<std::string> git_dir = find_git_dir(base);
+  if (!git_dir || git_dir->starts_with(base + "/")) return std::nullopt;
+  return git_dir;
+}
+
 std::optional<LinkedWorktree> find_linked_worktree(const std::string& base) {
   std::string file = base + "/.git";
-  Result<std::optional<struct stat>> found = find_host_link(file);
-  if (!found.ok() || !*found || !S_ISREG((*found)->st_mode) || !is_of_user(**found)) return std::nullopt;
-  std::optional<std::string> git_dir = resolved(base, find_text(file, "gitdir:"));
+  std::optional<std::string> git_dir = find_git_dir(base);
   if (!git_dir) return std::nullopt;
+  if (names_work_tree(*git_dir, base)) return LinkedWorktree{*git_dir, *git_dir};
   std::optional<std::string> common = resolved(*git_dir, find_text(*git_dir + "/commondir"));
   std::optional<std::string> back = resolved(*git_dir, find_text(*git_dir + "/gitdir"));
   bool is_known = common && back && *back == file && directory_of(*git_dir) == *common + "/worktrees";
@@ -133,7 +158,7 @@ Status make_worktree_repository(Agent& agent, const std::string& base, const Lin
     WARREN_TRY(copy_if_there(agent, worktree.git_dir + "/" + name, std::string("/.git/") + name));
   for (const char* name : kCopiedFromCommon)
     WARREN_TRY(copy_if_there(agent, worktree.common + "/" + name, std::string("/.git/") + name));
-  return write_settings(agent, worktree);
+  return write_settings(agent, base, worktree);
 }
 
 }  // namespace warren

@@ -1,9 +1,11 @@
-// What a run does for git: it works on the whole repository, and a linked worktree has a repository inside.
+// What a run does for git: it works on the whole repository, and a linked worktree or submodule has a repository
+// inside.
 //
 // A linked worktree (`git worktree add`) has a file `.git` that leads to the main repository, which is not in the base
 // and which a run may not write. So a new session gets a directory `.git` of its own in its place, in the upper layer:
 // HEAD, index, settings and references are copied, and the objects are read from the main repository. It is
-// copy-on-write like everything else; commits arrive by `apply` (changes/commits.h).
+// copy-on-write like everything else; commits arrive by `apply` (changes/commits.h). A submodule's repository is in the
+// `.git` of the project around it, and it gets the same.
 #pragma once
 
 #include <optional>
@@ -21,11 +23,15 @@ std::optional<std::string> find_repository_top(const std::string& dir, const std
 
 struct LinkedWorktree {
   std::string git_dir;  // the main repository's directory for this worktree
-  std::string common;   // the main repository's own
+  std::string common;   // the main repository's own; of a submodule the same
 };
-// nullopt if `base` is not one. A `.git` that the main repository does not know is not followed: it could lead
-// anywhere.
+// nullopt if `base` is neither that nor a submodule. A `.git` that leads to a repository which does not name this work
+// tree is not followed: it could lead anywhere.
 std::optional<LinkedWorktree> find_linked_worktree(const std::string& base);
+
+// The repository outside of the base that its `.git` leads to, whether or not it names this work tree; nullopt if there
+// is none.
+std::optional<std::string> find_git_outside(const std::string& base);
 
 // What a run must be able to read so that git works inside: absolute paths that exist.
 std::vector<std::string> paths_to_read(const LinkedWorktree& worktree);

@@ -10,6 +10,7 @@
 #include "base/path.h"
 #include "changes/open_overlay.h"
 #include "changes/session_diff.h"
+#include "session/session_walls.h"
 
 namespace warren {
 namespace {
@@ -51,6 +52,14 @@ Status merge_copy(const std::string& draft, const OverlayAgent& second, const Se
   return copy.agent->close();
 }
 
+// What either of them was not to reach. Agents that are not sessions have none.
+Status keep_walls(const OverlayAgent& first, const OverlayAgent& second, const SessionDir& session) {
+  SessionWalls one = WARREN_TRY(load_walls(std::string(split_parent(first.agent->path()).parent)));
+  SessionWalls other = WARREN_TRY(load_walls(std::string(split_parent(second.agent->path()).parent)));
+  SessionWalls both = join_walls(one, other);
+  return both == SessionWalls{} ? Status(Ok{}) : store_walls(session.path(), both);
+}
+
 }  // namespace
 
 Result<MergedSessions> merge_sessions(const MergeSessions& request, Clock& clock) {
@@ -69,6 +78,7 @@ Result<MergedSessions> merge_sessions(const MergeSessions& request, Clock& clock
   remove_drafts(session.file());  // of a merge that was killed: the lock is ours
   SessionMergeOptions options{.first = merged.first, .second = merged.second, .on_conflict = request.on_conflict};
   Status done = session.set_base(first.overlay.base_path);
+  if (done.ok()) done = keep_walls(first, second, session);
   if (done.ok()) done = record_reading(*first.agent, "merge", {}, session.file());
   if (done.ok()) done = record_reading(*second.agent, "merge", {}, session.file());
   if (done.ok()) {

@@ -109,9 +109,11 @@ Result<NetworkChoice> parse_network(std::span<const std::string> words) {
     if (words.size() > 1) {
       return Error(Code::kInvalid, "'all' and 'none' cannot be combined with anything else");
     }
-    return NetworkChoice{words.front() == "all" ? NetworkAccess::kAll : NetworkAccess::kNone, {}, {}};
+    NetworkAccess access = words.front() == "all" ? NetworkAccess::kAll : NetworkAccess::kNone;
+    return NetworkChoice{.access = access, .hosts = {}, .words = {words.front()}, .upstreams = {}};
   }
-  NetworkChoice choice{NetworkAccess::kByName, {}, {}};
+  NetworkChoice choice{.access = NetworkAccess::kByName, .hosts = {}, .words = {}, .upstreams = {}};
+  choice.words.assign(words.begin(), words.end());
   choice.hosts = WARREN_TRY(net::HostRules::parse(words));
   return choice;
 }

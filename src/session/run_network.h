@@ -27,8 +27,9 @@ enum class NetworkAccess {
 
 struct NetworkChoice {
   NetworkAccess access = NetworkAccess::kAll;
-  net::HostRules hosts;      // for kByName
-  net::Upstreams upstreams;  // the user's own proxies, which our proxy goes through
+  net::HostRules hosts;            // for kByName
+  std::vector<std::string> words;  // that it was made of
+  net::Upstreams upstreams;        // the user's own proxies, which our proxy goes through
 };
 
 // "all", "none", or words as HostRules takes them. kInvalid.

@@ -31,6 +31,7 @@
 #include "os/daemon.h"
 #include "os/error.h"
 #include "os/host_files.h"
+#include "os/pipe.h"
 #include "sandbox/message.h"
 #include "sandbox/sandbox.h"
 #include "session/git_base.h"
@@ -44,6 +45,7 @@ namespace {
 
 constexpr int kToolCallsMs = 100;     // between two looks for tool calls that have ended
 constexpr int kSignInMs = 1000;       // how long a changed sign-in may wait to be written outside
+constexpr int kEndMs = 10'000;        // for killed processes to end
 constexpr int kFirstJoinMs = 30'000;  // the process that started the server joins at once, unless it was killed
 
 Result<sockaddr_un> address_of(const SessionDir& session) {
@@ -202,7 +204,7 @@ class RunServer {
                               {signals_.get(), POLLIN, 0},
                               {sandbox_->ended_fd(), POLLIN, 0},
                               {mounted_->ended_fd(), POLLIN, 0}};
-      for (const Fd& command : commands_) all.push_back({command.get(), POLLIN, 0});
+      for (const Client& command : commands_) all.push_back({command.socket.get(), POLLIN, 0});
       int patience = !has_had_commands ? kFirstJoinMs : home_ ? kSignInMs : -1;
       if (has_had_commands && next_checkpoint_) patience = shorter(patience, *next_checkpoint_);
       if (has_had_commands && options_.checkpoint_tool_calls)
@@ -229,6 +231,11 @@ class RunServer {
   }
 
  private:
+  struct Client {
+    Fd socket;
+    Fd mark;  // of what it has started
+  };
+
   Status take_signals() {
     sigset_t set;
     ::sigemptyset(&set);
@@ -335,23 +342,34 @@ class RunServer {
     fields.push_back(std::to_string(allowed.size()));
     fields.insert(fields.end(), allowed.begin(), allowed.end());
     fields.insert(fields.end(), scratch.begin(), scratch.end());
-    if (send_message(command.get(), fields, sandbox_->namespaces()).ok()) commands_.push_back(std::move(command));
+    if (send_message(command.get(), fields, sandbox_->namespaces()).ok()) commands_.push_back({std::move(command), {}});
   }
 
   void handle_message(std::size_t index) {
-    Result<Message> message = receive_message(commands_[index].get());
+    Result<Message> message = receive_message(commands_[index].socket.get());
     bool has_left = message.ok() && message->verb() == "leave";
-    if (message.ok() && message->verb() == "checkpoint") take_automatic("signal");
-    if (message.ok() && !has_left) return;
-    Fd command = std::move(commands_[index]);
+    if (message.ok() && !has_left) return carry_out(*message, commands_[index]);
+    Client command = std::move(commands_[index]);
     commands_.erase(commands_.begin() + static_cast<std::ptrdiff_t>(index));
-    if (!has_left) return;  // it was killed: nobody waits for an answer
+    if (!has_left) return end_processes(command, -1);  // it was killed: nobody waits for an answer
     if (commands_.empty()) {
-      last_ = std::move(command);  // answered once everything is stored
+      last_ = std::move(command.socket);  // answered once everything is stored
       should_end_ = true;
     } else {
-      acknowledge_leave(command, "others");
+      acknowledge_leave(command.socket, "others");
     }
+  }
+
+  void carry_out(Message& message, Client& command) {
+    if (message.verb() == "checkpoint") take_automatic("signal");
+    if (message.fds.size() != 1) return;
+    if (message.verb() == "mark") command.mark = std::move(message.fds[0]);
+    if (message.verb() == "end") end_processes(command, message.fds[0].get());
+  }
+
+  void end_processes(const Client& command, int done) const {
+    if (!command.mark.is_open()) return;  // it has started nothing
+    sandbox_->end_run(command.mark.get(), done).ignore("the sandbox has ended, and everything in it");
   }
 
   void acknowledge_leave(const Fd& command, const char* which) {
@@ -449,7 +467,7 @@ class RunServer {
   std::unique_ptr<Mounted> mounted_home_;
   std::unique_ptr<Mounted> mounted_;
   Fd listener_;
-  std::vector<Fd> commands_;
+  std::vector<Client> commands_;
   Fd last_;
   Agent::ChangeMark first_change_;
   std::uint64_t calls_ended_ = 0;  // tool calls, at the last look
@@ -510,6 +528,24 @@ Result<std::optional<JoinedSession>> JoinedSession::join(const SessionDir& sessi
   joined.namespace_path_ = message.fields[3];
   joined.limits_ = LimitsInForce::from_fields(&message.fields[4]);
   return std::optional(std::move(joined));
+}
+
+Status JoinedSession::announce(int mark) const {
+  std::array<std::string, 1> word{"mark"};
+  return send_message(server_.get(), word, std::array{mark});
+}
+
+Status JoinedSession::end_processes() const {
+  Pipe done = WARREN_TRY(open_pipe());
+  std::array<std::string, 1> word{"end"};
+  WARREN_TRY(send_message(server_.get(), word, std::array{done.writer.get()}));
+  done.writer = Fd();
+  pollfd ended{done.reader.get(), POLLIN, 0};
+  int ready = 0;
+  while ((ready = ::poll(&ended, 1, kEndMs)) < 0 && errno == EINTR) continue;
+  if (ready > 0) return Ok{};
+  return Error(Code::kTimeout, "processes that this run started have not ended yet",
+               "they are killed, and end when the system call that they are in does");
 }
 
 void JoinedSession::ask_for_checkpoint() {

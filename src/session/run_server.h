@@ -67,6 +67,12 @@ class JoinedSession {
   };
   Result<Left> leave();
 
+  // What enters with this mark (sandbox/run_mark.h) belongs to this run: the server ends it if we are killed.
+  Status announce(int mark) const;
+
+  // Ends everything that has our mark, and waits for that.
+  Status end_processes() const;
+
   // Does not wait for it. If it cannot be taken, leave() returns that.
   void ask_for_checkpoint();
 

@@ -29,6 +29,7 @@
 #include "session/git_base.h"
 #include "session/operator_places.h"
 #include "session/run_server.h"
+#include "session/session_walls.h"
 
 extern char** environ;
 
@@ -177,9 +178,19 @@ class Run {
 
   Status check_encrypted() {
     std::optional<KeyPlace> key = WARREN_TRY(find_key_place(session_->file(), clock_));
-    if (key) return Ok{};
+    if (key) return check_same_key(key->source);
     return Error(Code::kInvalid, fmt::format("session {} exists already and is not encrypted", quote(session_->id())),
                  "choose another session");
+  }
+
+  // `--encrypt` alone asks for any key.
+  Status check_same_key(const KeySource& own) const {
+    const std::optional<KeySource>& asked = options_.encryption->key;
+    if (!asked || (asked->kind == own.kind && asked->value == own.value)) return Ok{};
+    return Error(Code::kInvalid,
+                 fmt::format("session {} is encrypted with the key of {}, not of {}", quote(session_->id()),
+                             describe(own), describe(*asked)),
+                 "leave --encrypt out to resume it; `warren rekey` changes its key");
   }
 
   // Retries if the session was deleted while we waited for its lock: a run deletes an unchanged session when it ends.
@@ -192,7 +203,27 @@ class Run {
     }
   }
 
+  // Those that this run asks for, and those that earlier ones of the session did.
+  Status take_kept_walls() {
+    SessionWalls kept = WARREN_TRY(load_walls(session_->path()));
+    TakenWalls all = WARREN_TRY(take_walls(kept, options_));
+    if (!all.taken.empty()) {
+      observer_.on_warning(
+          fmt::format("as in earlier runs of session {}: {}", quote(session_->id()), fmt::join(all.taken, ", ")));
+    }
+    if (options_.network.access == NetworkAccess::kByName) {
+      options_.network.upstreams = WARREN_TRY(net::Upstreams::from_environment([](const std::string& name) {
+        const char* value = std::getenv(name.c_str());
+        return std::string(value == nullptr ? "" : value);
+      }));
+    }
+    keeps_walls_ = all.walls != kept;
+    walls_ = std::move(all.walls);
+    return Ok{};
+  }
+
   Status start(Fd& held) {
+    WARREN_TRY(take_kept_walls());
     Plan plan = WARREN_TRY(plan_walls());
     if (!is_new_) {
       OverlayAgent opened = WARREN_TRY(open_overlay(session_->file(), OpenMode::kReadOnly, clock_));
@@ -217,6 +248,7 @@ class Run {
                       .checkpoint_every = options_.checkpoint_every,
                       .checkpoint_tool_calls = options_.checkpoint_tool_calls,
                       .warn = [this](const std::string& message) { observer_.on_warning(message); }};
+    if (keeps_walls_) WARREN_TRY(store_walls(session_->path(), walls_));
     WARREN_TRY(start_run_server(*session_, plan, how, held, clock_));
     joined_ = WARREN_TRY(JoinedSession::join(*session_));
     if (joined_) return Ok{};
@@ -274,6 +306,9 @@ class Run {
     }
     if (std::optional<LinkedWorktree> worktree = find_linked_worktree(asked.base)) {
       for (std::string& path : paths_to_read(*worktree)) asked.read.push_back(std::move(path));
+    } else if (std::optional<std::string> outside = find_git_outside(asked.base)) {
+      observer_.on_warning(fmt::format("git cannot commit in this run: the repository of {} is {}, outside of it",
+                                       quote(asked.base), quote(*outside)));
     }
     Plan plan = WARREN_TRY(make_plan(asked));
     plan.processes_max = limits().processes;
@@ -409,8 +444,13 @@ class Run {
                       .words = options_.command,
                       .environment = environment(dir),
                       .limits = joined_->limits(),
-                      .on_usr1 = [this] { joined_->ask_for_checkpoint(); }};
-    return run_inside(entering);
+                      .on_usr1 = [this] { joined_->ask_for_checkpoint(); },
+                      .announce = [this](int mark) { return joined_->announce(mark); }};
+    Result<Ended> ended = run_inside(entering);
+    if (!ended.ok() || !ended->was_asked_to_end) return ended;
+    Status all = joined_->end_processes();
+    if (!all.ok()) observer_.on_failure(all.error());
+    return ended;
   }
 
   // After a command that never ran: deletes the session if we created it.
@@ -439,7 +479,7 @@ class Run {
     observer_.on_end(*session_, end);
   }
 
-  const RunOptions& options_;
+  RunOptions options_;
   RunObserver& observer_;
   Clock& clock_;
   std::string cwd_;
@@ -450,6 +490,8 @@ class Run {
   std::unique_ptr<RunningEntry> running_;
   std::optional<Plan::Home> home_;
   std::string home_layer_;
+  SessionWalls walls_;                 // to keep with the session
+  bool keeps_walls_ = false;           // they are not what it has already
   std::vector<MountSpec> mounts_;      // that the server was started with
   std::uint64_t recorded_before_ = 0;  // size of the network's record when this run came
   bool is_new_ = false;

@@ -45,6 +45,8 @@ struct RunOptions {
   NetworkChoice network;
   RunLimits limits;
   bool has_asked_for_home = false;  // by an option, like the following
+  bool has_asked_for_view = false;  // of the home
+  bool has_asked_for_default_allows = false;
   bool has_asked_for_limits = false;
   bool has_asked_for_network = false;    // by an option, not only by the user's preferences
   std::vector<AskedVariable> variables;  // of the environment, to pass or set
@@ -115,6 +117,7 @@ class RunObserver {
 // kUnsupported inside of a run, which cannot start another. Before anything of the user's is read: it may be hidden.
 Status check_outside_of_runs();
 
+// Restrictions that an earlier run of the session asked for hold for this one too (session/session_walls.h).
 // Returns the exit status: the command's, or one of the statuses in sandbox/enter.h. An error if the session could not
 // be started, or if not everything could be stored at its end.
 Result<int> run_session(const RunOptions& options, RunObserver& observer, Clock& clock);

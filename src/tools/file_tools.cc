@@ -139,7 +139,13 @@ Status check_right(ToolContext& context, Rights::Operation operation, const std:
 
 Status check_consent(const ToolContext& context, std::string_view question) {
   if (!context.ask) return Ok{};
-  switch (context.ask(question)) {
+  Result<Consent> answer = context.ask(question);
+  if (!answer.ok()) {
+    return Error(answer.error().code(),
+                 fmt::format("nothing was done, because the user did not answer: {}", answer.error().message()),
+                 "Tell the user, who may want it to be tried again.");
+  }
+  switch (*answer) {
     case Consent::kYes: return Ok{};
     case Consent::kNo: return Error(Code::kDenied, "the user did not agree", "Ask the user what to do instead.");
     case Consent::kPending: return Error(Code::kDenied, "the user is asked first");

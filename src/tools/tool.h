@@ -105,7 +105,7 @@ struct ToolContext {
   std::function<Result<ContextIndex*>()> open_index = {};
   const ToolReach* reach = nullptr;  // null: nothing
   // Asks before something is lost. Empty: nobody can be asked, and the tool does what it was called for.
-  std::function<Consent(std::string_view question)> ask = {};
+  std::function<Result<Consent>(std::string_view question)> ask = {};  // an error: why there is no answer
 };
 
 struct ToolHints {

@@ -90,6 +90,16 @@ class Asking(unittest.TestCase):
         self.assertEqual(server.end(), 0)
         self.assertTrue(self.exists("/dir/file"))
 
+    def test_a_question_that_the_client_cannot_put_is_not_a_no(self):
+        server = self.server(capabilities={"elicitation": {}})
+        server.send_request("r", "tools/call", name="remove", arguments={"path": "/dir", "recursive": True})
+        question = server.wait_for(lambda message: message.get("method") == "elicitation/create")
+        server.send(json.dumps({"jsonrpc": "2.0", "id": question["id"], "error": {"code": -1, "message": "no window"}}) + "\n")
+        text = server.wait_for(lambda message: message.get("id") == "r")["result"]["content"][0]["text"]
+        self.assertIn("the client answered the question with an error", text)
+        self.assertNotIn("agree", text)
+        self.assertTrue(self.exists("/dir/file"))
+
     def test_a_cancelled_question_is_over(self):
         server = self.server(capabilities={"elicitation": {}})
         server.send_request("r", "tools/call", name="remove", arguments={"path": "/dir", "recursive": True})

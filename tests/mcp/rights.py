@@ -211,18 +211,24 @@ class Rights(unittest.TestCase):
         self.assertTrue(peer.call("read_file", path="/open/note")["isError"])
         self.assertIn("error", peer.ask("resources/read", uri="vfs://a/open/note"))
 
-    def test_an_agent_that_nobody_trusts_sees_nothing(self):
-        server = self.server("--as", "stranger")
-        self.assertTrue(server.call("read_file", path="/open/note")["isError"])
-        self.assertEqual(server.ask("resources/list").get("result", {}).get("resources", []), [])
+    def refused(self, *args):
+        done = subprocess.run([WARREN, "serve", "mcp", "a", *args], cwd=self.folder, capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, check=False, env=self.environment)
+        self.assertEqual(done.returncode, 1, args)
+        return done.stderr
+
+    def test_an_agent_that_nobody_knows_and_the_agent_itself_are_refused_at_the_start(self):
+        self.assertIn("no manifest of 'stranger' was accepted", self.refused("--as", "stranger"))
+        self.assertIn("'a' is the agent that is served", self.refused("--as", "a"))
 
     def test_options_that_contradict_each_other_are_refused(self):
         for args in (["--as", "peer", "--as-operator"], ["--as", "peer", "--tools", "keys"], ["--as", "../x"],
-                     ["--as", "peer", "--relay-as", "x"], ["--relay-as", ""]):
-            done = subprocess.run([WARREN, "serve", "mcp", "a", *args], cwd=self.folder, capture_output=True, text=True,
-                                  stdin=subprocess.DEVNULL, check=False, env=self.environment)
-            self.assertEqual(done.returncode, 1, args)
-            self.assertTrue(done.stderr, args)
+                     ["--as", "peer", "--relay-as", "x"], ["--relay-as", ""], ["--relay-as", "x", "--root", "/mem"]):
+            self.assertTrue(self.refused(*args), args)
+            install = subprocess.run([WARREN, "mcp", "install", "claude", "a", *args], cwd=self.folder,
+                                     capture_output=True, text=True, check=False, env=self.environment)
+            if "--as-operator" not in args and "../x" not in args:  # one is no option of it, the other is for the server
+                self.assertEqual((install.returncode, install.stdout), (1, ""), args)
 
 
 if __name__ == "__main__":

@@ -127,6 +127,59 @@ class Sessions(unittest.TestCase):
         server.process.terminate()
         self.assertEqual(server.process.wait(timeout=60), 0)
 
+    def begin_other_run(self):
+        """A run of the same session that goes on."""
+        other = self.world.start("run", "--session", "s", "--", "sh", "-c", "echo on; read line; echo still",
+                                 stdin=subprocess.PIPE, text=True)
+        self.addCleanup(lambda: (other.kill(), other.wait(), other.stdin.close(), other.stdout.close(), other.stderr.close()))
+        self.assertEqual(other.stdout.readline(), "on\n")
+        return other
+
+    def check_lives_on(self, other):
+        out, err = other.communicate("go\n", timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertEqual((other.returncode, out), (0, "still\n"), err)
+
+    def sleepers(self):
+        found = []
+        for entry in os.listdir("/proc"):
+            try:
+                if entry.isdigit() and b"sleep\x00986532" in pathlib.Path(f"/proc/{entry}/cmdline").read_bytes():
+                    found.append(entry)
+            except OSError:
+                continue
+        return found
+
+    STUBBORN = "trap '' TERM INT HUP; (setsid sleep 986532 &); sleep 986532 & echo ready > started; sleep 986532"
+
+    def test_a_command_ends_with_all_that_it_started_while_another_run_goes_on(self):
+        other = self.begin_other_run()
+        server = self.server("--allow", "run")
+        done = server.call("run", command=self.STUBBORN, timeout_seconds=1)["structuredContent"]
+        self.assertTrue(done["has_timed_out"])
+        sandboxed.wait_for(lambda: not self.sleepers(), "a process is left after the time limit")
+        server.call("remove", path="/project/started")
+        server.send_request("c", "tools/call", name="run", arguments={"command": self.STUBBORN, "timeout_seconds": 3600})
+        sandboxed.wait_for(lambda: len(self.sleepers()) == 3, "it does not start")
+        server.notify("notifications/cancelled", requestId="c")
+        sandboxed.wait_for(lambda: not self.sleepers(), "a process is left after the cancellation")
+        self.check_lives_on(other)
+
+    def test_a_command_ends_with_a_killed_server_while_another_run_goes_on(self):
+        other = self.begin_other_run()
+        server = self.server("--allow", "run")
+        server.send_request("c", "tools/call", name="run", arguments={"command": self.STUBBORN, "timeout_seconds": 3600})
+        sandboxed.wait_for(lambda: len(self.sleepers()) == 3, "it does not start")
+        server.process.kill()
+        sandboxed.wait_for(lambda: not self.sleepers(), "a process is left after the server was killed")
+        self.check_lives_on(other)
+
+    def test_a_command_has_the_network_that_earlier_runs_had(self):
+        self.world.run("--session", "n", "--no-network", "--keep", "--", "true")
+        server = self.enterContext(Server(self.world.base, "--allow", "run", agent="session:n", environment=self.world.environment()))
+        devices = server.call("run", command="ls /sys/class/net; cat /proc/net/dev")["structuredContent"]["stdout"]
+        self.assertNotIn("eth", devices)
+        self.assertIn("lo:", devices)
+
     def failed_runs(self):
         calls = json.loads(self.world.warren("timeline", "session:s", "--json").stdout)
         return [one for one in calls if one.get("name") == "run" and one.get("error")]

@@ -537,6 +537,45 @@ class Commands:
         finally:
             os.unlink(f"/tmp/warren-run-test-{os.getpid()}")
 
+    def test_restrictions_hold_for_later_runs_of_the_session_until_they_are_lifted(self):
+        (self.world.base / "dir" / "secret").write_text("treasure\n")
+        self.before = sandboxed.checksum(self.world.base)
+        own = "readlink /proc/self/ns/net"
+        self.ok("--session", "s", "--keep", "--no-network", "--hide", "dir/secret", "--", "true")
+        hosts = os.readlink("/proc/self/ns/net") + "\n"
+        later = self.world.run("--session", "s", "--", "sh", "-c", own)
+        self.assertNotEqual(later.stdout, hosts)
+        self.assertIn("as in earlier runs of session 's': network none (--net all lifts it)", later.stderr)
+        self.fails("--session", "s", "--", "cat", "dir/secret", status=1)
+        other, _ = self.begin("s", "echo on; read line")
+        self.fails("--session", "s", "--", "cat", "dir/secret", status=1)
+        other.communicate("go\n", timeout=sandboxed.PATIENCE_SECONDS)
+        lifted = self.world.run("--session", "s", "--net", "all", "--read", "dir/secret", "--", "sh", "-c", f"{own}; cat dir/secret")
+        self.assertEqual(lifted.stdout, hosts + "treasure\n")
+        again = self.world.run("--session", "s", "--", "sh", "-c", f"{own}; cat dir/secret")
+        self.assertEqual(again.stdout, hosts + "treasure\n")
+        self.assertNotIn("earlier runs", again.stderr)
+        self.assertEqual(self.world.warren("sessions", "delete", "s", "--yes").returncode, 0)
+        self.assertEqual(self.world.sessions(), [])
+
+    def test_another_key_for_an_encrypted_session_is_refused(self):
+        for name in ("one", "two"):
+            path = self.world.home / name
+            path.write_text("k" * 40 + name)
+            path.chmod(0o600)
+            if self.uid:
+                os.chown(path, self.uid, self.uid)
+        one, two = ("--encrypt", "--key-file", self.world.home / "one"), ("--encrypt", "--key-file", self.world.home / "two")
+        self.ok("--session", "s", "--keep", *one, "--", "true")
+        self.ok("--session", "s", *one, "--", "true")
+        self.fails("--session", "s", *two, "--", "true", says="is encrypted with the key of")
+
+    def test_an_agent_with_the_id_of_a_session_is_refused(self):
+        self.ok("--session", "s", "--keep", "--", "true")
+        done = self.world.warren("init", "s", cwd=self.world.home)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("there is a session 's'", done.stderr)
+
     def test_without_network_there_is_only_loopback(self):
         with socket.socket() as server:
             server.bind(("127.0.0.1", 0))

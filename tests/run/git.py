@@ -73,6 +73,19 @@ class LeftInTheSession(Git):
         self.git("merge", "-q", f"warren/{session}")
         self.apply(session)
 
+    def test_a_branch_that_is_in_the_way_is_named_before_anything_is_brought(self):
+        self.git("branch", "warren")
+        self.inside(f"echo 2 > file; {COMMIT} two")
+        before = self.git("count-objects", "-v")
+        done = self.world.warren("apply", "session:s")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("because there is a branch 'warren'", done.stderr)
+        self.assertIn("--branch NAME", done.stderr)
+        self.assertEqual(self.git("count-objects", "-v"), before)
+        done = self.world.warren("apply", "session:s", "--branch", "agent/s")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.git("log", "--format=%s", "-1", "agent/s"), "two")
+
     def test_commits_that_were_brought_do_not_keep_it_and_others_do(self):
         self.inside(f"echo 2 > file; {COMMIT} two")
         self.apply_and_merge("s")
@@ -175,6 +188,23 @@ class Worktree(Git):
     def test_a_session_is_resumed(self):
         self.inside(f"echo 2 > file; {COMMIT} two", cwd=self.tree)
         self.assertEqual(self.inside("git log --format=%s", cwd=self.tree).stdout, "two\nfirst\n")
+
+    def test_in_a_submodule_git_works_and_commits_arrive(self):
+        self.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", self.base, "sub")
+        sub = self.base / "sub"
+        done = self.inside(f"git status --short; echo 2 > file; {COMMIT} inside; git log --format=%s -1", cwd=sub, session="m")
+        self.assertEqual(done.stdout, "inside\n")
+        self.assertEqual((sub / "file").read_text(), "of the base\n")
+        done = self.world.warren("apply", "session:m", cwd=sub)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.git("log", "--format=%s", "-1", "warren/m", cwd=sub), "inside")
+
+    def test_a_repository_elsewhere_that_does_not_name_its_work_tree_is_said_not_to_work(self):
+        tree = self.world.home / "tree"
+        self.git("init", "-q", "--separate-git-dir", self.world.home / "elsewhere.git", tree, cwd=self.world.home)
+        done = self.world.run("--session", "e", "--", "true", cwd=tree)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("git cannot commit in this run", done.stderr)
 
     def test_a_file_that_leads_elsewhere_is_not_followed(self):
         secret = self.world.home / ".ssh"

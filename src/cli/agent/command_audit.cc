@@ -101,6 +101,7 @@ Json verdict_json(const TrailVerdict& one) {
   for (const AuditSuccession& next : verdict.successions) {
     json["successions"].push_back({{"seq", next.seq}, {"before", next.before}, {"after", next.after}});
   }
+  for (const std::string& line : one.damaged_anchors) json["damaged_anchors"].push_back(line);
   if (verdict.fault) json["fault"] = {{"seq", verdict.fault->seq}, {"why", verdict.fault->why}};
   return json;
 }
@@ -121,6 +122,9 @@ void print_verdict(Context& context, const TrailVerdict& one) {
                       next.seq, quote(printable(next.after)), quote(printable(next.before)));
   }
   if (one.anchors > 0) context.out.print("compared with {} anchor{}\n", one.anchors, one.anchors == 1 ? "" : "s");
+  for (const std::string& line : one.damaged_anchors) {
+    context.out.print("{} is damaged: it says nothing, and was not compared\n", printable(line));
+  }
   if (one.anchors == 0 && !one.has_note) {
     context.out.line("there is no anchor and no note of this trail: a missing end could not be noticed");
   }

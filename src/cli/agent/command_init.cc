@@ -1,4 +1,5 @@
 #include "agent/create.h"
+#include "agent/sessions.h"
 #include "base/path.h"
 #include "cli/agent/key_options.h"
 #include "cli/commands.h"
@@ -23,6 +24,13 @@ Result<Exit> run_first_command(Context& context, const Arguments& args, const Cr
 Result<Exit> run_init(Context& context, const Arguments& args) {
   CreateOptions options;
   options.id = args.find("ID");
+  if (options.id) {
+    std::optional<std::string> session = WARREN_TRY(find_session_file(*options.id));
+    if (session) {
+      return Error(Code::kExists, fmt::format("init: there is a session {} of `warren run`", quote(*options.id)),
+                   "an id names one of the two: choose another one");
+    }
+  }
   options.replace = args.has("force") ? Replace::kYes : Replace::kNo;
   options.base = args.find("base");
   options.audit = args.has("audit");

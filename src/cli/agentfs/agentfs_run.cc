@@ -38,6 +38,7 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
   if (args.has("no-default-allows")) options.default_allows = DefaultAllows::kNone;
   if (args.has("allow-default")) {
     options.default_allows = DefaultAllows::kAgentFs;
+    options.has_asked_for_default_allows = true;
     options.environment = EnvironmentBasis::kEverything;
   }
   options.has_namespace = false;  // AgentFS has none

@@ -44,7 +44,10 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
   options.allow = list_of(args, "allow");
   options.read = list_of(args, "read");
   options.hide = list_of(args, "hide");
+  if (args.has("no-default-allows") && args.has("default-allows"))
+    return refuse(context, "--default-allows and --no-default-allows cannot be used together");
   if (args.has("no-default-allows")) options.default_allows = DefaultAllows::kNone;
+  options.has_asked_for_default_allows = args.has("default-allows");
   if (args.has("no-namespace")) {
     options.has_namespace = false;
     options.has_asked_for_namespace = true;
@@ -121,7 +124,7 @@ Command make_run() {
             .is_list = true},
            {.name = "hide",
             .value = "PATH",
-            .help = "hide PATH from the command",
+            .help = "hide PATH from the command, in later runs of the session too",
             .suggest = Suggest::kHostFiles,
             .is_list = true},
            {.name = "home",
@@ -132,7 +135,10 @@ Command make_run() {
             .value = "SCOPE",
             .help = "where changes to your home directory are kept: one layer for all runs, or one for this base",
             .choices = {"shared", "project"}},
-           {.name = "no-default-allows", .help = "do not write sign-in files of known agents to your home directory"},
+           {.name = "no-default-allows",
+            .help =
+                "do not write sign-in files of known agents to your home directory, in later runs of the session too"},
+           {.name = "default-allows", .help = "write them again, after a run of the session without"},
            {.name = "passthrough", .help = "read large files at the speed of the base; opening any file takes longer"},
            {.name = "checkpoint",
             .value = "every=TIME|each-tool-call",

@@ -180,16 +180,11 @@ Status take_settings(const Arguments& args, RunOptions& options) {
   options.network = WARREN_TRY(asked_network(args));
   options.has_asked_for_network = args.has("net") || args.has("no-network");
   choose_home(given_word(args, "home"), given_word(args, "home-layer"), options);
+  options.has_asked_for_view = options.home_view.has_value();
   options.has_asked_for_home = options.home_view || options.home_layer;
   WARREN_TRY(take_limits(args, options.limits));
   options.has_asked_for_limits = options.limits != RunLimits{};
-  WARREN_TRY(take_preferences(args, options));
-  if (options.network.access != NetworkAccess::kByName) return Ok{};
-  options.network.upstreams = WARREN_TRY(net::Upstreams::from_environment([](const std::string& name) {
-    const char* value = std::getenv(name.c_str());
-    return std::string(value == nullptr ? "" : value);
-  }));
-  return Ok{};
+  return take_preferences(args, options);
 }
 
 std::vector<Option> environment_options() {
@@ -209,7 +204,7 @@ std::vector<Option> network_options() {
       {.name = "net",
        .value = "HOST",
        .help = "let the command reach only HOST, *.HOST, HOST:PORT, an address, or a set of hosts (agents, npm, pypi, "
-               "crates, github, debian); or all, or none",
+               "crates, github, debian); or all, or none; later runs of the session too",
        .is_list = true},
       {.name = "no-network", .help = "the same as --net none: no network except a private loopback"}};
 }

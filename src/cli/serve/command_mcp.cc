@@ -7,6 +7,7 @@
 #include "base/path.h"
 #include "cli/commands.h"
 #include "cli/context.h"
+#include "cli/serve/served_view.h"
 #include "mcp/install.h"
 #include "mcp/service.h"
 #include "os/host_files.h"
@@ -17,8 +18,12 @@ namespace {
 constexpr std::size_t kConfigBytesMax = std::size_t{4} << 20;
 
 Result<mcp::ServerEntry> entry_for(Context& context, const Arguments& args) {
+  WARREN_TRY(check_served_options(args));
   auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
-  mcp::ToolChoice choice{.is_read_only = args.has("read-only"), .is_for_peer = args.has("as")};
+  ToolReach reach;
+  reach.relay = WARREN_TRY(find_relay_place(context, args));
+  WARREN_TRY(allow_tools(args.has("allow") ? args.all("allow") : std::vector<std::string>(), *agent, reach));
+  mcp::ToolChoice choice{.is_read_only = args.has("read-only"), .is_for_peer = args.has("as"), .reach = &reach};
   WARREN_TRY(mcp::select_tools(args.find("tools"), choice).within("--tools"));
   mcp::ServerEntry entry;
   entry.name = args.find("name").value_or(fmt::format("warren-{}", agent->id()));
@@ -26,7 +31,7 @@ Result<mcp::ServerEntry> entry_for(Context& context, const Arguments& args) {
   entry.command = WARREN_TRY(canonical_host_path("/proc/self/exe"));
   std::string file = WARREN_TRY(canonical_host_path(agent->path()));
   entry.arguments = {"serve", "mcp", file};
-  for (std::string_view option : {"tools", "root", "as", "relay-as"}) {
+  for (std::string_view option : {"tools", "root", "as", "relay-as", "relay"}) {
     std::optional<std::string> value = args.find(option);
     if (!value) continue;
     entry.arguments.push_back(fmt::format("--{}", option));
@@ -119,6 +124,7 @@ Command make_mcp() {
                   {.name = "root", .value = "PATH", .help = "as for `warren serve mcp`"},
                   {.name = "as", .value = "AGENT", .help = "as for `warren serve mcp`"},
                   {.name = "relay-as", .value = "NAME", .help = "as for `warren serve mcp`"},
+                  {.name = "relay", .value = "DIR", .help = "as for `warren serve mcp`", .suggest = Suggest::kHostDirs},
                   {.name = "allow",
                    .value = "WHAT",
                    .help = "as for `warren serve mcp`",

@@ -82,6 +82,14 @@ class PeerView {
   PeerView(TrustFile file, AgentNamespace& names, Caller caller, Clock& clock)
       : trust_(std::move(file)), names_(names), caller_(std::move(caller)), clock_(clock) {}
 
+  // kNotFound for an agent of which the operator accepted no manifest: nothing can be shared with it.
+  Status check_known() {
+    LiveTrust::Current now = WARREN_TRY(trust_.current().within("read the decisions about trust"));
+    if (now.state->find(caller_.agent, clock_.now().seconds).manifest != nullptr) return Ok{};
+    return Error(Code::kNotFound, fmt::format("--as: no manifest of {} was accepted", quote(caller_.agent)),
+                 "`warren trust accept FILE` accepts one");
+  }
+
   // For one thread at a time.
   Result<std::unique_ptr<NamespaceView>> renew() {
     LiveTrust::Current now = WARREN_TRY(trust_.current().within("read the decisions about trust"));
@@ -104,14 +112,16 @@ class PeerView {
 };
 
 Status open_view_of_peer(Context& context, const Arguments& args, Caller caller, ServedView& view) {
-  if (args.has("as-operator")) return Error(Code::kInvalid, "'--as' and '--as-operator' cannot be used together");
-  if (args.has("allow")) return Error(Code::kInvalid, "'--allow' is not for other agents, which '--as' names");
-  if (args.has("relay-as")) return Error(Code::kInvalid, "'--relay-as' is not for other agents, which '--as' names");
   WARREN_TRY(check_agent_id(args.get("as")).within("--as"));
+  if (args.get("as") == caller.agent) {
+    return Error(Code::kInvalid, fmt::format("--as: {} is the agent that is served", quote(caller.agent)),
+                 "leave --as out to serve it to itself");
+  }
   caller.agent = args.get("as");
   TrustFile file = WARREN_TRY(operator_trust(context));
   // Shared with the function that renews it.
   auto peer = std::make_shared<PeerView>(std::move(file), *view.open.names, std::move(caller), context.clock);
+  WARREN_TRY(peer->check_known());
   view.open.fs = WARREN_TRY(peer->renew());
   view.renew_view = [peer] { return peer->renew(); };
   return Ok{};
@@ -121,7 +131,19 @@ std::vector<std::string> allowed_words(const Arguments& args) {
   return args.has("allow") ? args.all("allow") : std::vector<std::string>();
 }
 
-Status check_allowed(const Arguments& args) {
+}  // namespace
+
+Status check_served_options(const Arguments& args) {
+  if (args.has("relay-as") && args.has("root")) {
+    return Error(Code::kInvalid,
+                 "'--relay-as' and '--root' cannot be used together: messages are in /ipc of the "
+                 "namespace, which --root leaves out");
+  }
+  for (std::string_view own : {"as-operator", "allow", "relay-as"}) {
+    if (args.has("as") && args.has(own)) {
+      return Error(Code::kInvalid, fmt::format("'--{}' is not for other agents, which '--as' names", own));
+    }
+  }
   if (!args.has("allow")) return Ok{};
   for (std::string_view other : {"root", "read-only"}) {
     if (args.has(other)) {
@@ -132,8 +154,6 @@ Status check_allowed(const Arguments& args) {
   }
   return Ok{};
 }
-
-}  // namespace
 
 Result<std::optional<RelayPlace>> find_relay_place(Context& context, const Arguments& args) {
   std::optional<std::string> name = args.find("relay-as");
@@ -167,7 +187,7 @@ std::vector<Option> relay_place_options() {
 }
 
 Result<ServedView> open_served_view(Context& context, const Arguments& args) {
-  WARREN_TRY(check_allowed(args));
+  WARREN_TRY(check_served_options(args));
   ServedView view;
   view.open.agent = WARREN_TRY(open_served_agent(context, args));
   view.reach.relay = WARREN_TRY(find_relay_place(context, args));
@@ -188,8 +208,7 @@ Result<ServedView> open_served_view(Context& context, const Arguments& args) {
                 .session = {},
                 .trace = trace_of(context)};
   caller.root = WARREN_TRY(served_root(*view.open.names, args));
-  bool is_other = args.has("as") && args.get("as") != caller.agent;
-  if (is_other) WARREN_TRY(open_view_of_peer(context, args, std::move(caller), view));
+  if (args.has("as")) WARREN_TRY(open_view_of_peer(context, args, std::move(caller), view));
   else view.open.fs = (*view.open.names)->view(std::move(caller));
   return view;
 }

@@ -22,6 +22,8 @@ struct ServedView {
 };
 
 // --as, --as-operator, --root, --read-only, --allow and the relay's options, with the namespace's mounts.
+// Which of them cannot be used together, before anything is opened.
+Status check_served_options(const Arguments& args);
 Result<ServedView> open_served_view(Context& context, const Arguments& args);
 std::vector<Option> served_view_options();
 

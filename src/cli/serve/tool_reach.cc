@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "agent/base_note.h"
 #include "agent/sessions.h"
 #include "base/path.h"
 #include "cli/serve/served_view.h"
@@ -44,18 +43,6 @@ Result<std::string> session_of(const Agent& agent) {
                "`warren run --session NAME --keep -- true` makes one");
 }
 
-// What earlier runs of the session were not shown.
-Status add_hidden(const std::string& file, std::vector<std::string>& words) {
-  std::optional<BaseNote> note = WARREN_TRY(find_base_note(file));
-  if (!note) return Ok{};
-  for (const std::string& path : note->hidden) {
-    if (!WARREN_TRY(find_host_link(path))) continue;
-    words.emplace_back("--hide");
-    words.push_back(path);
-  }
-  return Ok{};
-}
-
 }  // namespace
 
 Status allow_tools(const std::vector<std::string>& words, const Agent& agent, ToolReach& reach) {
@@ -66,15 +53,15 @@ Status allow_tools(const std::vector<std::string>& words, const Agent& agent, To
   for (const std::string& word : words) {
     if (word == "run") {
       WARREN_TRY(check_outside_of_runs().within("--allow run"));
-      reach.run = [program, session, base, file = agent.path()](const SandboxCommand& command) -> Result<ProgramEnd> {
+      reach.run = [program, session, base](const SandboxCommand& command) {
         std::vector<std::string> all{program, "run", "--session", session, "--keep", "--quiet"};
-        WARREN_TRY(add_hidden(file, all));
         all.emplace_back("--");
         all.insert(all.end(), command.words.begin(), command.words.end());
         return run_program(all, base,
                            {.timeout = command.timeout,
                             .output_bytes_max = command.output_bytes_max,
-                            .is_cancelled = command.is_cancelled});
+                            .is_cancelled = command.is_cancelled,
+                            .at_our_end = AtOurEnd::kKill});
       };
     } else {
       reach.apply = [program, session](const ApplyRequest& request) {
