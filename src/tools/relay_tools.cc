@@ -188,29 +188,24 @@ Result<ToolAnswer> inbox_answer(ToolContext& context, const Json& arguments) {
   return answer;
 }
 
-// By its file name or its id. kNotFound.
-Result<relay::Received> find_received(relay::Client& client, const std::string& which) {
-  std::vector<std::string> files = WARREN_TRY(client.list_inbox());
-  for (const std::string& file : files) {
-    Result<relay::Received> received = client.read(file);
-    if (received.ok() && (file == which || received->id == which)) return received;
-    if (file == which) return received;
-  }
-  return Error(Code::kNotFound, fmt::format("there is no message {} in the inbox", quote(which)),
-               "See what there is: relay_inbox {}");
+// What is still in the inbox. kNotFound.
+Result<relay::Received> read_referenced(relay::Client& client, const std::string& which) {
+  std::string hint = "See what there is: relay_inbox {}";
+  Result<std::string> file = client.find_received(which);
+  if (!file.ok()) return std::move(file).take_error().with_hint(hint);
+  Result<relay::Received> received = client.read(*file);
+  bool is_gone = !received.ok() && received.error().code() == Code::kNotFound;
+  if (!is_gone) return received;
+  return Error(Code::kNotFound, fmt::format("there is no message {} in the inbox", quote(which)), std::move(hint));
 }
 
-// Acknowledged first: if that fails, the message is still there.
 Result<ToolAnswer> ack_answer(ToolContext& context, const Json& arguments) {
   WARREN_TRY(check_mail_right(context, Rights::kDelete, kInboxPath, "ack"));
   WARREN_TRY(check_mail_right(context, Rights::kCreate, kOutboxPath, "ack"));
   OpenMail mail = WARREN_TRY(open_mail(context));
-  relay::Received received = WARREN_TRY(find_received(*mail.client, text_argument(arguments, "message")));
+  relay::Received received = WARREN_TRY(read_referenced(*mail.client, text_argument(arguments, "message")));
   std::string refused = text_argument(arguments, "refused_because");
   WARREN_TRY(refused.empty() ? mail.client->acknowledge(received.file) : mail.client->refuse(received.file, refused));
-  Status taken = mail.client->take(received.file);
-  bool is_taken = taken.ok() || taken.error().code() == Code::kNotFound;  // by the relay, which has the answer already
-  if (!is_taken) return std::move(taken).take_error();
   WARREN_TRY(context.view.record("ack", fmt::format("{}/{}", kInboxPath, received.file), Status(Ok{})));
   ToolAnswer answer;
   answer.structured["file"] = received.file;

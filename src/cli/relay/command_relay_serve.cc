@@ -181,7 +181,8 @@ Stats stats_of_relay(const relay::Root& root) {
   auto metrics = stats->find("metrics");
   if (metrics != stats->end() && metrics->is_string()) out.metrics = printable(metrics->get<std::string>());
   auto config = stats->find("config");
-  if (config != stats->end() && config->is_string()) out.config = printable(config->get<std::string>());
+  std::string remark = config != stats->end() && config->is_string() ? config->get<std::string>() : "";
+  out.config = printable(relay::current_config_remark(root, remark));
   auto problems = stats->find("problems");
   if (problems == stats->end() || !problems->is_array()) return out;
   for (const Json& one : *problems) {
