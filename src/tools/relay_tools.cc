@@ -11,6 +11,7 @@
 #include "relay/client/client.h"
 #include "relay/ledger/open_ledger.h"
 #include "relay/protocol/names.h"
+#include "relay/root/registered.h"
 #include "tools/file_tools.h"
 #include "tools/schema.h"
 #include "vfs/namespace.h"
@@ -60,12 +61,8 @@ Result<OpenMail> open_mail(const ToolContext& context) {
     return no_relay(place.root, "Ask the operator to start one: `warren relay up`.");
   }
   mail.root = WARREN_TRY(std::move(root));
-  Result<Fd> home = relay::open_below(mail.root->agents(), place.name, O_PATH | O_DIRECTORY);
-  if (!home.ok() && home.error().code() == Code::kNotFound) {
-    return Error(Code::kNotFound, fmt::format("the relay has no agent {}", quote(place.name)),
-                 fmt::format("Ask the operator to register it: `warren relay register {}`.", place.name));
-  }
-  WARREN_TRY(std::move(home));
+  WARREN_TRY(relay::check_is_registered(
+      *mail.root, place.name, fmt::format("Ask the operator to register it: `warren relay register {}`.", place.name)));
   mail.client = WARREN_TRY(relay::Client::open(*mail.root, place.name, context.clock));
   mail.client->use_token(place.token);
   return mail;

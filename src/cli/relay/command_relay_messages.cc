@@ -123,7 +123,7 @@ bool knows_no_relay(const relay::Root& root) {
 
 Result<Exit> send(Context& context, const Arguments& args, std::string to) {
   WARREN_TRY(check_recipient(to));
-  auto root = WARREN_TRY(open_agent_root(context, args));
+  auto root = WARREN_TRY(open_agent_root(args));
   if (args.has("wait")) WARREN_TRY(check_can_wait(*root));
   auto client = WARREN_TRY(open_relay_sender(context, *root, args));
   relay::Message message{.to = std::move(to)};
@@ -190,7 +190,7 @@ void show(Context& context, const relay::Received& received, const Json& attachm
 }
 
 Result<Exit> run_inbox(Context& context, const Arguments& args) {
-  auto root = WARREN_TRY(open_agent_root(context, args));
+  auto root = WARREN_TRY(open_agent_root(args));
   auto client = WARREN_TRY(open_relay_client(context, *root, args.get("NAME")));
   Fd inbox = WARREN_TRY(root->open_inbox(args.get("NAME")));
   std::optional<RelayWaiting> waiting;
@@ -242,7 +242,7 @@ Status check_first_answer(Context& context, const relay::Root& root, relay::Clie
 }
 
 Result<Exit> run_ack(Context& context, const Arguments& args) {
-  auto root = WARREN_TRY(open_agent_root(context, args));
+  auto root = WARREN_TRY(open_agent_root(args));
   auto client = WARREN_TRY(open_relay_client(context, *root, args.get("NAME")));
   const std::string& message = args.get("MESSAGE");
   WARREN_TRY(check_first_answer(context, *root, *client, message, relay::DeliveryState::kAcked));
@@ -251,7 +251,7 @@ Result<Exit> run_ack(Context& context, const Arguments& args) {
 }
 
 Result<Exit> run_nack(Context& context, const Arguments& args) {
-  auto root = WARREN_TRY(open_agent_root(context, args));
+  auto root = WARREN_TRY(open_agent_root(args));
   auto client = WARREN_TRY(open_relay_client(context, *root, args.get("NAME")));
   const std::string& message = args.get("MESSAGE");
   WARREN_TRY(check_first_answer(context, *root, *client, message, relay::DeliveryState::kNacked));
@@ -260,7 +260,7 @@ Result<Exit> run_nack(Context& context, const Arguments& args) {
 }
 
 Result<Exit> change_subscription(Context& context, const Arguments& args, std::string_view kind) {
-  auto root = WARREN_TRY(open_agent_root(context, args));
+  auto root = WARREN_TRY(open_agent_root(args));
   auto client = WARREN_TRY(open_relay_client(context, *root, args.get("NAME")));
   std::string_view channel = args.get("CHANNEL");
   if (channel.starts_with('#')) channel.remove_prefix(1);
@@ -279,7 +279,7 @@ Result<Exit> run_unsubscribe(Context& context, const Arguments& args) {
 }
 
 Result<Exit> run_channels(Context& context, const Arguments& args) {
-  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto root = WARREN_TRY(open_relay_root(args));
   auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
   auto channels = WARREN_TRY(ledger->list_subscriptions());
   Json json = Json::object();

@@ -181,7 +181,7 @@ void report_removal(Context& context, const Removal& removal) {
 }
 
 Result<Exit> run_remove(Context& context, const Arguments& args) {
-  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto root = WARREN_TRY(open_relay_root(args));
   const std::string& name = args.get("NAME");
   bool is_forced = args.has("force");
   WARREN_TRY(check_relay_agent(*root, name));
