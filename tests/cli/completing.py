@@ -186,19 +186,19 @@ class Completing:
         (project / "src").mkdir(parents=True)
         (project / "src/main.c").write_text("x")
         (project / "readme.md").write_text("x")
-        self.world.warren("init", "two", "--base", str(project))
-        self.world.warren("fs", "two", "write", "/src/new.c", "x")
+        self.world.warren("init", "work", "--base", str(project))
+        self.world.warren("fs", "work", "write", "/src/new.c", "x")
         shell = self.shell()
         for command in ("diff", "apply", "review", "discard"):
             for typed, completed in [("/src/ma", "/src/main.c"), ("src/ne", "src/new.c"), ("/rea", "/readme.md"),
                                      (f"{project}/src/ma", f"{project}/src/main.c")]:
                 with self.subTest(command=command, typed=typed):
-                    self.assertEqual(self.completed(f"warren {command} two {typed}", shell), [command, "two", completed])
-        two = self.world.base / ".agentfs/two.db"  # in the base, a relative path is from where one is
-        offered = subprocess.run([WARREN, "complete", "--", "diff", two, "ma"], cwd=project / "src", env=self.world.environment,
+                    self.assertEqual(self.completed(f"warren {command} work {typed}", shell), [command, "work", completed])
+        work = self.world.base / ".agentfs/work.db"  # in the base, a relative path is from where one is
+        offered = subprocess.run([WARREN, "complete", "--", "diff", work, "ma"], cwd=project / "src", env=self.world.environment,
                                  capture_output=True, text=True, check=True)
         self.assertEqual(offered.stdout, "paths\nmain.c\t\n")
-        offered = subprocess.run([WARREN, "complete", "--", "diff", two, "../r"], cwd=project / "src", env=self.world.environment,
+        offered = subprocess.run([WARREN, "complete", "--", "diff", work, "../r"], cwd=project / "src", env=self.world.environment,
                                  capture_output=True, text=True, check=True)
         self.assertEqual(offered.stdout, "paths\n../readme.md\t\n")
 
