@@ -10,6 +10,7 @@
 
 #include "agent/audit_trail.h"
 #include "agent/checkpoints.h"
+#include "agent/draft_name.h"
 #include "agent/journal_log.h"
 #include "fs/path_ops.h"
 
@@ -93,6 +94,19 @@ LogEvent event_of(const AuditEvent& event) {
           .size_bytes = event.size_bytes};
 }
 
+// What is written from a stream appears under its own name, once: when its draft gets that name. A draft that could not
+// be made or written is named by its directory.
+std::optional<LogEvent> shown_event(const AuditEvent& event) {
+  LogEvent shown = event_of(event);
+  if (!is_draft_path(event.path)) return shown;
+  bool is_published = event.op == "rename" && event.to;
+  if (event.ok && !is_published) return std::nullopt;
+  shown.verb = event.ok ? "wrote" : "could not write";
+  shown.subject = is_published ? *event.to : std::string(directory_of(event.path));
+  shown.to.reset();
+  return shown;
+}
+
 // Those among the newest `last` rows, or all; holds not many more than are wanted.
 Result<std::vector<LogEvent>> read_trail_events(Agent& agent, const LogFilter& filter,
                                                 std::optional<std::size_t> last) {
@@ -103,8 +117,9 @@ Result<std::vector<LogEvent>> read_trail_events(Agent& agent, const LogFilter& f
   WARREN_TRY(read_trail(agent, wanted, last, [&](const AuditRow& row) -> Status {
     const AuditEvent& event = row.event;
     bool is_left_out = is_listed_elsewhere(event) || (event.ok && is_reading(event.op) && !filter.has_reads);
-    if (is_left_out) return Ok{};
-    found.push_back(event_of(event));
+    std::optional<LogEvent> shown = is_left_out ? std::nullopt : shown_event(event);
+    if (!shown) return Ok{};
+    found.push_back(*std::move(shown));
     bool is_much = filter.limit && found.size() > 2 * *filter.limit + 1000;
     if (is_much) found.erase(found.begin(), found.end() - static_cast<std::ptrdiff_t>(*filter.limit));
     return Ok{};

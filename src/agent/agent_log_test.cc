@@ -55,6 +55,37 @@ TEST_F(AgentLogTest, TheNewestChangeComesFirstAndSaysWhatIsThereNow) {
   EXPECT_THAT(log(), ElementsAre("removed /b", "added or removed /b", "wrote /a", "added /a"));
 }
 
+TEST_F(AgentLogTest, ARenamedFileHasItsHistoryUnderEachName) {
+  auto agent = open();
+  write(*agent, "/a", "1");
+  write(*agent, "/a", "2");
+  clock_.advance_ns(1'000'000'000);
+  ASSERT_OK(rename(agent->fs(), "/a", "/b"));
+  write(*agent, "/b", "3");
+  EXPECT_THAT(log(), ElementsAre("wrote /b", "renamed /a", "wrote /a", "added /a"));
+  EXPECT_THAT(log({.path = "/a"}), ElementsAre("renamed /a", "wrote /a", "added /a"));
+  EXPECT_THAT(log({.path = "/b"}), ElementsAre("wrote /b", "renamed /a"));
+}
+
+TEST_F(AgentLogTest, WhatIsInARenamedDirectoryHadAnotherPathBefore) {
+  auto agent = open();
+  write(*agent, "/d/x", "1");
+  clock_.advance_ns(1'000'000'000);
+  ASSERT_OK(rename(agent->fs(), "/d", "/e"));
+  write(*agent, "/e/x", "2");
+  EXPECT_THAT(log(), ElementsAre("wrote /e/x", "renamed /d", "added /d/x", "added /d"));
+}
+
+TEST_F(AgentLogTest, ADraftIsNotShown) {
+  auto agent = open();
+  write(*agent, "/.warren-draft-1234", "1");
+  write(*agent, "/.warren-draft-1234", "2");
+  EXPECT_THAT(log(), IsEmpty());
+  clock_.advance_ns(1'000'000'000);
+  ASSERT_OK(rename(agent->fs(), "/.warren-draft-1234", "/a"));
+  EXPECT_THAT(log(), ElementsAre("added /a", "wrote /a", "wrote /a"));
+}
+
 TEST_F(AgentLogTest, APathHasWhatIsBelowItAndNothingBesideIt) {
   auto agent = open();
   write(*agent, "/d/x", "1");

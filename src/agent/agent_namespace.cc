@@ -16,6 +16,7 @@
 #include "agent/mounted_state.h"
 #include "agent/namespace_parts.h"
 #include "backends/vector/vector_blobs.h"
+#include "base/below.h"
 #include "base/limits.h"
 #include "base/path.h"
 #include "fs/host_fs.h"
@@ -66,12 +67,8 @@ Result<std::unique_ptr<HostFs>> open_mail_folder(const RelayMailbox& relay, cons
   return fs;
 }
 
-bool is_in_mount(std::string_view path, std::string_view top) {
-  return path.starts_with(top) && (path.size() == top.size() || path[top.size()] == '/');
-}
-
 Status check_semantic_path(std::string_view path) {
-  if (path == kSemanticMemory || path.starts_with(std::string(kSemanticMemory) + "/")) return Ok{};
+  if (is_at_or_below(path, kSemanticMemory)) return Ok{};
   return Error(Code::kInvalid, fmt::format("{} cannot be queried", quote(path)),
                fmt::format("queries search {}, and vector indexes where they are mounted", kSemanticMemory));
 }
@@ -92,7 +89,7 @@ Result<std::unique_ptr<AgentNamespace>> AgentNamespace::open(Agent& agent, const
   FileSystem* own = WARREN_TRY(agent.namespace_tree());
   made->semantic_ = std::make_unique<SemanticIndex>(agent.store(), *own);
   FileSystem* working = WARREN_TRY(made->open_working(agent, options.working, clock).within("open /mem/working"));
-  auto hides_checkpoints = [](const auto& mount) { return is_in_mount(kCheckpointsPath, mount.path); };
+  auto hides_checkpoints = [](const auto& mount) { return is_at_or_below(kCheckpointsPath, mount.path); };
   if (std::ranges::none_of(options.mounts, hides_checkpoints) &&
       std::ranges::none_of(options.stores, hides_checkpoints)) {
     auto checkpoints = std::make_unique<CheckpointBlobs>(agent, *made->mounted_);
@@ -170,7 +167,7 @@ void AgentNamespace::add_mount(std::string path, BlobStore& store, std::unique_p
 const AgentNamespace::BlobMount* AgentNamespace::find_mount(std::string_view path) const {
   const BlobMount* innermost = nullptr;
   for (const BlobMount& mount : mounts_) {
-    if (is_in_mount(path, mount.path) && (innermost == nullptr || mount.path.size() > innermost->path.size()))
+    if (is_at_or_below(path, mount.path) && (innermost == nullptr || mount.path.size() > innermost->path.size()))
       innermost = &mount;
   }
   return innermost;

@@ -9,6 +9,7 @@
 
 #include "agent/sessions.h"
 #include "base/ascii.h"
+#include "base/below.h"
 #include "base/path.h"
 #include "os/capture.h"
 #include "os/error.h"
@@ -60,10 +61,6 @@ std::optional<BaseNote> decode(std::string_view text) {
   BaseNote note{.base = fields[1], .base_node = {*device, *inode, *born}, .commit = fields[5], .hidden = {}};
   note.hidden.assign(fields.begin() + 6, fields.end());
   return note;
-}
-
-bool is_inside(std::string_view path, std::string_view dir) {
-  return dir == "/" || (path.starts_with(dir) && path.size() > dir.size() && path[dir.size()] == '/');
 }
 
 // "" if the base is not in a git repository, or git is not installed.
@@ -125,7 +122,8 @@ Status add_hidden_paths(const std::string& agent_path, const std::string& base, 
   std::size_t had = note->hidden.size();
   for (const std::string& path : paths) {
     bool is_known = std::find(note->hidden.begin(), note->hidden.end(), path) != note->hidden.end();
-    if (!is_known && is_inside(path, note->base)) note->hidden.push_back(path);
+    bool is_inside = path != note->base && is_at_or_below(path, note->base);
+    if (!is_known && is_inside) note->hidden.push_back(path);
   }
   if (note->hidden.size() == had) return Ok{};
   return put_base_note(agent_path, *note).within("note what is hidden from the agent");

@@ -8,7 +8,7 @@
 namespace warren {
 
 // Adds the events, oldest first. Of a row that also added to the audit trail nothing is taken: that says more. A node
-// is named by the path that it has now; what has none any more is counted, not named.
+// is named by the path that it had then, as far as its renames are known; what has none any more is counted, not named.
 Status add_journal(Agent& agent, const LogFilter& filter, std::vector<LogEvent>& events);
 
 }  // namespace warren

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "agent/at_once.h"
 #include "agent/checkpoints.h"
 #include "agent/mounted_listing.h"
 #include "agent/mounted_state.h"
@@ -12,6 +11,7 @@
 #include "agent/put_back.h"
 #include "base/path.h"
 #include "fs/path_ops.h"
+#include "os/parallel.h"
 #include "store/sqlite_fs.h"
 
 namespace warren {
@@ -116,10 +116,13 @@ Result<bool> MountedState::copy_out_store(const Mount& mount, MountedRows& rows,
     if (row == wanted.end()) extra.push_back(info.key);
     else if (is_known(live, row->second, mounted_token(mount.identity, info))) wanted.erase(row);
   }
-  WARREN_TRY(for_each_at_once(extra.size(), [&](std::size_t i) -> Status {
-    WARREN_TRY(mount.store->remove(extra[i]));
-    return Ok{};
-  }));
+  WARREN_TRY(for_each_parallel(
+      extra.size(),
+      [&](std::size_t i) -> Status {
+        WARREN_TRY(mount.store->remove(extra[i]));
+        return Ok{};
+      },
+      kRequestsAtOnce));
   std::vector<MountedRow> different;
   for (auto& [key, row] : wanted) different.push_back(std::move(row));
   WARREN_TRY(put_values(mount, rows, source, different));
@@ -155,15 +158,18 @@ Status MountedState::put_values(const Mount& mount, MountedRows& rows, Store& so
       }
     }
     std::vector<std::string> tokens(values.size());
-    WARREN_TRY(for_each_at_once(values.size(), [&](std::size_t i) -> Status {
-      PutOptions how;
-      const MountedRow& row = wanted[at + i];
-      std::int64_t left_ms = row.expires_at_ms ? *row.expires_at_ms - clock_.now_us() / 1000 : 0;
-      if (row.expires_at_ms && has_ttl) how.ttl = std::chrono::milliseconds(std::max<std::int64_t>(left_ms, 1));
-      BlobInfo put = WARREN_TRY(mount.store->put(row.key, as_bytes(values[i]), how));
-      tokens[i] = mounted_token(mount.identity, put);
-      return Ok{};
-    }));
+    WARREN_TRY(for_each_parallel(
+        values.size(),
+        [&](std::size_t i) -> Status {
+          PutOptions how;
+          const MountedRow& row = wanted[at + i];
+          std::int64_t left_ms = row.expires_at_ms ? *row.expires_at_ms - clock_.now_us() / 1000 : 0;
+          if (row.expires_at_ms && has_ttl) how.ttl = std::chrono::milliseconds(std::max<std::int64_t>(left_ms, 1));
+          BlobInfo put = WARREN_TRY(mount.store->put(row.key, as_bytes(values[i]), how));
+          tokens[i] = mounted_token(mount.identity, put);
+          return Ok{};
+        },
+        kRequestsAtOnce));
     Transaction change = WARREN_TRY(agent_.store().begin_write());
     MountedRows live(agent_.store());
     for (std::size_t i = at; i < end; ++i) WARREN_TRY(live.set_token(mount.path, wanted[i], tokens[i - at]));

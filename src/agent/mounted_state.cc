@@ -7,13 +7,13 @@
 
 #include <fmt/format.h>
 
-#include "agent/at_once.h"
 #include "agent/mounted_listing.h"
 #include "agent/namespace_parts.h"
 #include "base/path.h"
 #include "crypto/digest.h"
 #include "crypto/hmac.h"
 #include "os/host_files.h"
+#include "os/parallel.h"
 #include "store/sqlite_fs.h"
 
 namespace warren {
@@ -207,10 +207,13 @@ Status MountedState::fetch(const Mount& mount, const std::vector<BlobInfo>& want
   for (std::size_t at = 0; at < wanted.size();) {
     std::size_t end = batch_end(wanted.size(), at, [&](std::size_t i) { return wanted[i].size; });
     std::vector<std::optional<Blob>> blobs(end - at);
-    WARREN_TRY(for_each_at_once(blobs.size(), [&](std::size_t i) -> Status {
-      blobs[i] = WARREN_TRY(mount.store->get(wanted[at + i].key));
-      return Ok{};
-    }));
+    WARREN_TRY(for_each_parallel(
+        blobs.size(),
+        [&](std::size_t i) -> Status {
+          blobs[i] = WARREN_TRY(mount.store->get(wanted[at + i].key));
+          return Ok{};
+        },
+        kRequestsAtOnce));
     Transaction change = WARREN_TRY(agent_.store().begin_write());
     MountedRows rows(agent_.store());
     for (std::optional<Blob>& blob : blobs) {

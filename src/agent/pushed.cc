@@ -14,7 +14,6 @@
 
 #include <fmt/format.h>
 
-#include "agent/at_once.h"
 #include "agent/checkpoints.h"
 #include "agent/file_key.h"
 #include "agent/locate.h"
@@ -25,6 +24,7 @@
 #include "os/error.h"
 #include "os/fd.h"
 #include "os/host_files.h"
+#include "os/parallel.h"
 #include "store/identity.h"
 
 namespace warren {
@@ -358,13 +358,17 @@ Result<PushReport> push_agent(Agent& agent, BlobStore& store, Clock& clock, cons
   for (std::size_t index : missing) report.bytes_sent += length_of_block(state, index);
   report.blocks_sent = missing.size();
   ByteCount sent(progress, report.bytes_sent);
-  WARREN_TRY(for_each_at_once(missing.size(), [&](std::size_t nth) -> Status {
-    std::size_t index = missing[nth];
-    std::string block = WARREN_TRY(read_block(file.get(), index * state.block_bytes, length_of_block(state, index)));
-    WARREN_TRY(store.put(block_key(agent.id(), state.blocks[index]), as_bytes(block)));
-    sent.add(block.size());
-    return Ok{};
-  }));
+  WARREN_TRY(for_each_parallel(
+      missing.size(),
+      [&](std::size_t nth) -> Status {
+        std::size_t index = missing[nth];
+        std::string block =
+            WARREN_TRY(read_block(file.get(), index * state.block_bytes, length_of_block(state, index)));
+        WARREN_TRY(store.put(block_key(agent.id(), state.blocks[index]), as_bytes(block)));
+        sent.add(block.size());
+        return Ok{};
+      },
+      kRequestsAtOnce));
   std::string text = dump_json(json_of(state, agent.id()));
   WARREN_TRY(store.put(state_prefix(agent.id()) + state.name, as_bytes(text)));
   return report;
@@ -427,11 +431,14 @@ Result<PullReport> pull_agent(BlobStore& store, const PullOptions& options, Cloc
   if (!file.is_open()) return system_error(errno, fmt::format("create {}", quote(draft.path)));
   draft.is_ours = true;
   ByteCount fetched(progress, state.size_bytes);
-  WARREN_TRY(for_each_at_once(state.blocks.size(), [&](std::size_t index) -> Status {
-    WARREN_TRY(fetch_block(store, options.agent_id, state, index, file.get()));
-    fetched.add(length_of_block(state, index));
-    return Ok{};
-  }));
+  WARREN_TRY(for_each_parallel(
+      state.blocks.size(),
+      [&](std::size_t index) -> Status {
+        WARREN_TRY(fetch_block(store, options.agent_id, state, index, file.get()));
+        fetched.add(length_of_block(state, index));
+        return Ok{};
+      },
+      kRequestsAtOnce));
   WARREN_TRY(check_whole(file.get(), state));
   std::string magic = WARREN_TRY(read_block(file.get(), 0, kSqliteMagic.size()));
   file = Fd();

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/draft_name.h"
 #include "agent/file_verbs.h"
 #include "agent/transfer.h"
 #include "base/limits.h"
@@ -69,7 +70,7 @@ class Draft {
     NewNode node{.mode = mode_if_new};
     if (place.node && place.node->is_file()) node = {.mode = place.node->mode, .owner = place.node->owner};
     std::random_device random;
-    std::string name = fmt::format(".warren-draft-{:08x}{:08x}", random(), random());
+    std::string name = fmt::format("{}{:08x}{:08x}", kDraftPrefix, random(), random());
     Attributes made = WARREN_TRY(fs.create(place.parent, name, node));
     return std::unique_ptr<Draft>(new Draft(fs, std::move(place), std::move(name), made.inode));
   }

@@ -7,13 +7,14 @@
 
 #include <fmt/format.h>
 
-#include "agent/sessions.h"
+#include "agent/relay_root.h"
 #include "base/clock.h"
 #include "base/path.h"
 #include "os/host_files.h"
 #include "relay/client/client.h"
 #include "relay/ledger/open_ledger.h"
 #include "relay/protocol/names.h"
+#include "relay/root/registered.h"
 
 namespace warren::v1 {
 namespace {
@@ -23,25 +24,9 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-Result<std::string> root_of(const RelayOptions& options) {
-  if (!options.root.empty()) return options.root;
-  if (std::string given = variable("WARREN_RELAY_ROOT"); !given.empty()) return given;
-  std::string home = WARREN_TRY(home_directory());
-  return join_path(home, ".agent-relay");
-}
-
 std::string token_of(const RelayOptions& options) {
   if (!options.token.empty()) return options.token;
   return variable("AGENT_RELAY_NAME") == options.agent ? variable("AGENT_RELAY_TOKEN") : "";
-}
-
-Status check_is_registered(const relay::Root& root, const std::string& agent) {
-  WARREN_TRY(relay::check_agent_name(agent));
-  Result<Fd> home = relay::open_below(root.agents(), agent, O_PATH | O_DIRECTORY);
-  if (home.ok()) return Ok{};
-  if (home.error().code() != Code::kNotFound) return std::move(home).take_error();
-  return Error(Code::kNotFound, fmt::format("there is no agent {}", quote(agent)),
-               "RelayOptions::registers registers it");
 }
 
 relay::Message internal_of(const RelayMessage& message) {
@@ -100,9 +85,10 @@ RelayClient::~RelayClient() = default;
 
 Result<std::unique_ptr<RelayClient>> RelayClient::open(const RelayOptions& options) {
   auto state = std::make_unique<State>();
-  std::string path = WARREN_TRY(root_of(options));
+  std::string path = WARREN_TRY(find_relay_root(options.root));
   state->root = WARREN_TRY(relay::Root::open_for_agent(path));
-  if (options.registers == Register::kNo) WARREN_TRY(check_is_registered(*state->root, options.agent));
+  if (options.registers == Register::kNo)
+    WARREN_TRY(relay::check_is_registered(*state->root, options.agent, "RelayOptions::registers registers it"));
   state->client = WARREN_TRY(relay::Client::open(*state->root, options.agent, state->clock));
   state->client->use_token(token_of(options));
   return std::unique_ptr<RelayClient>(new RelayClient(std::move(state)));

@@ -106,8 +106,6 @@ std::string known_blob_schemes() {
   return known;
 }
 
-std::string percent_encoded(std::string_view text) { return encode_percent(text); }
-
 bool is_service_address(std::string_view address) {
   std::size_t colon = address.find(':');
   return colon != std::string_view::npos && address.substr(colon).starts_with("://");

@@ -28,9 +28,6 @@ Result<std::unique_ptr<BlobStore>> open_blob_store(const std::string& address, c
 // "memory:, sqlite:PATH, …", for help texts and messages.
 std::string known_blob_schemes();
 
-// For a value within an address: all but letters, digits and -._~ as %XX.
-std::string percent_encoded(std::string_view text);
-
 // Whether the address is a URL ("scheme://…"), which may contain a password.
 bool is_service_address(std::string_view address);
 

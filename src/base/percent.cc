@@ -3,6 +3,8 @@
 #include <charconv>
 #include <cstdint>
 
+#include <fmt/format.h>
+
 #include "base/ascii.h"
 
 namespace warren {
@@ -23,6 +25,17 @@ std::optional<std::string> decode_percent_bytes(std::string_view text) {
     i += 2;
   }
   return bytes;
+}
+
+std::string encode_percent(std::string_view bytes, std::string_view keep) {
+  constexpr std::string_view kUnreserved = "-._~";
+  std::string encoded;
+  for (char c : bytes) {
+    bool is_plain = is_letter(c) || is_digit(c) || kUnreserved.find(c) != kUnreserved.npos || keep.find(c) != keep.npos;
+    if (is_plain) encoded += c;
+    else encoded += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return encoded;
 }
 
 }  // namespace warren

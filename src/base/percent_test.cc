@@ -15,5 +15,11 @@ TEST(Percent, AnythingElseAfterThePercentIsRefused) {
   for (std::string_view bad : {"%", "%4", "%zz", "a%-1", "%%41"}) EXPECT_EQ(decode_percent_bytes(bad), std::nullopt);
 }
 
+TEST(Percent, EncodingKeepsWhatNeedsNone) {
+  EXPECT_EQ(encode_percent("aZ9-._~"), "aZ9-._~");
+  EXPECT_EQ(encode_percent("a b/\xff%"), "a%20b%2F%FF%25");
+  EXPECT_EQ(encode_percent("a b/\xff", "/"), "a%20b/%FF");
+}
+
 }  // namespace
 }  // namespace warren

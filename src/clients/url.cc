@@ -131,16 +131,4 @@ Result<std::string> decode_percent(std::string_view text) {
   return *std::move(decoded);
 }
 
-std::string encode_percent(std::string_view text, std::string_view keep) {
-  std::string encoded;
-  for (char c : text) {
-    if (is_unreserved(c) || keep.find(c) != std::string_view::npos) {
-      encoded += c;
-    } else {
-      encoded += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-    }
-  }
-  return encoded;
-}
-
 }  // namespace warren

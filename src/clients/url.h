@@ -38,7 +38,5 @@ std::string without_secrets(const Url& url);
 
 // "%41" → "A". kInvalid for a percent sign without two digits, and for a NUL.
 Result<std::string> decode_percent(std::string_view text);
-// Everything but letters, digits and -._~ and the bytes of `keep`.
-std::string encode_percent(std::string_view text, std::string_view keep = {});
 
 }  // namespace warren

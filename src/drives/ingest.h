@@ -49,12 +49,22 @@ struct IngestOptions {
   std::function<bool()> is_cancelled = {};  // asked between files; true ends the work with kUnavailable
 };
 
+// Which directory of the machine it is, whatever its path.
+struct FolderIdentity {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  bool operator==(const FolderIdentity&) const = default;
+};
+
 // A file or a folder of the machine, and where its items are.
 struct IngestSource {
   std::string host_path;  // absolute, without links
   Ref top;
   bool is_folder = false;
+  // The folder, or the one that the file is in. Set: follow() refuses any other in its place.
+  std::optional<FolderIdentity> identity = std::nullopt;
 };
+std::string folder_of(const IngestSource& source);  // its path
 
 struct IngestTotals {
   std::uint64_t files = 0;
@@ -100,8 +110,10 @@ class Ingest {
   // kNotFound; kInvalid if it is neither a file nor a folder.
   Result<IngestSource> find_source(const std::string& host_path);
   // Makes the items at and below `relative` ("": all) what the source has there now. Items of files that are gone, or
-  // that patterns leave out now, are deleted, unless they were changed here. kNotFound if the folder itself is gone.
+  // that patterns leave out now, are deleted, unless they were changed here; then new ones are added, since a directory
+  // may be where a file was. kNotFound: the folder itself is gone; kConflict: it is not the one of `source.identity`.
   Status follow(const IngestSource& source, std::string_view relative);
+  Result<bool> has_items(const IngestSource& source);
 
   // Fetches an item again that came from the web. kUnsupported for one that did not: what a row says about a file of
   // the machine is not believed.
@@ -139,7 +151,11 @@ class Ingest {
   void note_unread(const Folder& folder, std::string_view relative, const Error& error);
   bool is_left_out(const Folder& folder, std::string_view path, std::string_view name, std::uint32_t mode) const;
   bool is_wanted(std::string_view relative) const;
+  Status follow_folder(const IngestSource& source, std::string_view relative);
   Status follow_file(const IngestSource& source);
+  Status see(const IngestSource& source, std::string_view relative);
+  Status see_session(SessionWalk walk);
+  Status walk_session(SessionWalk& walk);
   Status remove_unseen(const Ref& at, const Ref& top, std::string_view source);
   Result<bool> is_removable(Items& items, const Ref& ref, const Attributes& node, const std::string& source);
   Status remove_items(const std::vector<Ref>& gone, const Ref& top);
@@ -171,7 +187,7 @@ class Ingest {
   std::vector<Draft> drafts_;
   std::uint64_t draft_bytes_ = 0;
   std::vector<std::pair<ItemChange, Ref>> changed_;  // in the unit that is being written
-  IngestTotals* measured_ = nullptr;                 // set: files are counted, not added
+  IngestTotals* measured_ = nullptr;                 // set: files are counted and seen, not added
   std::unique_ptr<Seen> seen_;                       // set: what the source has is noted
   TypePool types_;
   std::unique_ptr<Fetcher> fetcher_;

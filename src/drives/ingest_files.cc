@@ -70,6 +70,18 @@ std::string below_path(std::string_view dir, std::string_view name) {
   return dir.empty() ? std::string(name) : fmt::format("{}/{}", dir, name);
 }
 
+std::string folder_of(const IngestSource& source) {
+  return source.is_folder ? source.host_path : std::string(directory_of(source.host_path));
+}
+
+Status check_identity(int dir, const IngestSource& source) {
+  if (!source.identity) return Ok{};
+  struct stat info {};
+  if (::fstat(dir, &info) != 0) return system_error(errno, "look at it");
+  if (FolderIdentity{info.st_dev, info.st_ino} == *source.identity) return Ok{};
+  return Error(Code::kConflict, fmt::format("{} is another folder now", quote(folder_of(source))));
+}
+
 bool Ingest::is_wanted(std::string_view relative) const {
   return include_.is_empty() || include_.judge(relative, IgnoreRules::Kind::kFile) == Ignore::kYes;
 }
@@ -151,6 +163,7 @@ Result<Ingest::Folder> Ingest::open_folder(const IngestSource& source) {
     .root = WARREN_TRY(open_host_dir(source.host_path))
     , .host_path = source.host_path, .top = source.top
   };
+  WARREN_TRY(check_identity(folder.root.get(), source));
   if (repository != source.host_path) folder.prefix = source.host_path.substr(repository.size() + 1);
   folder.ignored.add("", rules_in(repository + "/.git/info/exclude"));
   // Of the folders above; those inside are read on the way.
@@ -184,7 +197,8 @@ void Ingest::note_unread(const Folder& folder, std::string_view relative, const 
 Status Ingest::visit_folder(Folder& folder, std::string_view relative, std::vector<std::string>& left) {
   std::string host_path = relative.empty() ? folder.host_path : below_path(folder.host_path, relative);
   Result<Fd> dir = open_host_dir_below(folder.root.get(), relative);
-  if (dir.ok() && options_.on_folder && measured_ == nullptr) WARREN_TRY(options_.on_folder(dir->get(), host_path));
+  bool is_followed = measured_ == nullptr || seen_ != nullptr;
+  if (dir.ok() && options_.on_folder && is_followed) WARREN_TRY(options_.on_folder(dir->get(), host_path));
   Result<std::vector<HostEntry>> entries =
       dir.ok() ? list_host_dir(dir->get()) : Result<std::vector<HostEntry>>(dir.error());
   if (!entries.ok()) {
@@ -216,11 +230,11 @@ Status Ingest::visit_entry(Folder& folder, int dir, std::string_view relative, s
     if (measured_ == nullptr) fail(host_path, ref.error());
     return Ok{};
   }
+  if (seen_) seen_->files.insert(to_string(*ref));
   if (measured_ != nullptr) {
     count_file(info);
     return Ok{};
   }
-  if (seen_) seen_->files.insert(to_string(*ref));
   return add_file(dir, name, host_path, *ref);
 }
 

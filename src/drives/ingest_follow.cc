@@ -1,11 +1,16 @@
 // Items that follow their source: what is gone there is deleted here.
 #include <algorithm>
+#include <cerrno>
+
+#include <fcntl.h>
+#include <sys/stat.h>
 
 #include <fmt/format.h>
 
 #include "base/path.h"
 #include "drives/ingest.h"
 #include "drives/ingest_parts.h"
+#include "os/error.h"
 #include "os/host_files.h"
 
 namespace warren {
@@ -16,34 +21,54 @@ constexpr std::size_t kRemovedAtOnce = 256;
 }  // namespace
 
 Status Ingest::follow(const IngestSource& source, std::string_view relative) {
-  if (!source.is_folder) return follow_file(source);
-  Folder folder = WARREN_TRY(open_folder(source));
   seen_ = std::make_unique<Seen>();
-  Status done = visit_place(folder, relative);
-  if (done.ok()) done = finish();
-  if (done.ok()) {
-    Result<Ref> at =
-        make_ref(source.top.drive, relative.empty() ? source.top.path : below_path(source.top.path, relative));
-    if (at.ok()) done = remove_unseen(*at, source.top, source.host_path);  // otherwise it was never an item
-  }
+  Status done = source.is_folder ? follow_folder(source, relative) : follow_file(source);
   seen_.reset();
   return done;
 }
 
-Status Ingest::follow_file(const IngestSource& source) {
-  std::optional<struct stat> info = WARREN_TRY(find_host_link(source.host_path));
-  seen_ = std::make_unique<Seen>();
-  Status done = Ok{};
-  if (info && S_ISREG(info->st_mode)) {
-    seen_->files.insert(to_string(source.top));
-    Result<Fd> dir = open_host_dir(std::string(directory_of(source.host_path)));
-    done = dir.ok() ? add_file(dir->get(), base_name(source.host_path), source.host_path, source.top)
-                    : Status(dir.error());
-    if (done.ok()) done = finish();
-  }
-  if (done.ok()) done = remove_unseen(source.top, source.top, source.host_path);
-  seen_.reset();
+// Notes what the source has, and adds nothing.
+Status Ingest::see(const IngestSource& source, std::string_view relative) {
+  Folder folder = WARREN_TRY(open_folder(source));
+  IngestTotals totals;
+  std::uint64_t ignored = report_.ignored;
+  measured_ = &totals;
+  Status done = visit_place(folder, relative);
+  measured_ = nullptr;
+  report_.ignored = ignored;
   return done;
+}
+
+Status Ingest::follow_folder(const IngestSource& source, std::string_view relative) {
+  WARREN_TRY(see(source, relative));
+  Result<Ref> at =
+      make_ref(source.top.drive, relative.empty() ? source.top.path : below_path(source.top.path, relative));
+  if (at.ok()) WARREN_TRY(remove_unseen(*at, source.top, source.host_path));  // otherwise it was never an item
+  Folder folder = WARREN_TRY(open_folder(source));
+  WARREN_TRY(visit_place(folder, relative));
+  return finish();
+}
+
+Status Ingest::follow_file(const IngestSource& source) {
+  Fd dir = WARREN_TRY(open_host_dir(folder_of(source)));
+  WARREN_TRY(check_identity(dir.get(), source));
+  std::string name(base_name(source.host_path));
+  struct stat info {};
+  bool is_there = ::fstatat(dir.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0;
+  if (!is_there && errno != ENOENT) return system_error(errno, fmt::format("look at {}", quote(source.host_path)));
+  if (!is_there || !S_ISREG(info.st_mode)) return remove_unseen(source.top, source.top, source.host_path);
+  seen_->files.insert(to_string(source.top));
+  WARREN_TRY(add_file(dir.get(), name, source.host_path, source.top));
+  return finish();
+}
+
+Result<bool> Ingest::has_items(const IngestSource& source) {
+  Items items(agent_, view_, clock_);
+  auto unit = WARREN_TRY(view_.begin(UnitAccess::kRead));
+  std::optional<Attributes> top = WARREN_TRY(items.find(source.top));
+  if (!top || !top->is_directory()) return top.has_value();
+  std::vector<Items::Entry> entries = WARREN_TRY(items.list(source.top));
+  return !entries.empty();
 }
 
 // Only items that came from `source` and the rest of their path. Those that were changed here stay, unless they may be

@@ -22,6 +22,8 @@ Result<std::string> read_added_file(int file, std::uint64_t size_bytes_max);
 bool is_never_added(std::string_view name);
 std::string below_path(std::string_view dir, std::string_view name);  // "a/b"; "b" if `dir` is empty
 
+Status check_identity(int dir, const IngestSource& source);  // kConflict
+
 // A folder that is walked. Patterns are bound to the repository that it is in.
 struct Ingest::Folder {
   Fd root;

@@ -22,12 +22,28 @@ Status Ingest::add_session(FileSystem& tree, const std::string& session) {
     , .source = "session:" + session
   };
   seen_ = std::make_unique<Seen>();
-  std::vector<std::pair<Inode, std::string>> left{{kRootInode, ""}};
-  Status done = Ok{};
-  while (done.ok() && !left.empty()) done = visit_session_dir(walk, left);
+  Status done = see_session(walk);
+  if (done.ok()) done = remove_unseen(walk.top, walk.top, walk.source);  // first: a directory may be where a file was
+  if (done.ok()) done = walk_session(walk);
   if (done.ok()) done = finish();
-  if (done.ok()) done = remove_unseen(walk.top, walk.top, walk.source);
   seen_.reset();
+  return done;
+}
+
+Status Ingest::walk_session(SessionWalk& walk) {
+  std::vector<std::pair<Inode, std::string>> left{{kRootInode, ""}};
+  while (!left.empty()) WARREN_TRY(visit_session_dir(walk, left));
+  return Ok{};
+}
+
+// Notes what the session has, and adds nothing.
+Status Ingest::see_session(SessionWalk walk) {
+  IngestTotals totals;
+  std::uint64_t ignored = report_.ignored;
+  measured_ = &totals;
+  Status done = walk_session(walk);
+  measured_ = nullptr;
+  report_.ignored = ignored;
   return done;
 }
 
@@ -37,7 +53,7 @@ Status Ingest::visit_session_dir(SessionWalk& walk, std::vector<std::pair<Inode,
   left.pop_back();
   Result<std::vector<DirEntry>> entries = list_dir(walk.tree, inode, DirDetail::kAttributes);
   if (!entries.ok()) {
-    fail(below_path(walk.source, relative), entries.error());
+    if (measured_ == nullptr) fail(below_path(walk.source, relative), entries.error());
     Result<Ref> ref = make_ref(walk.top.drive, below_path(walk.top.path, relative));
     if (ref.ok()) seen_->unread.push_back(*std::move(ref));
     return Ok{};
@@ -70,6 +86,7 @@ Status Ingest::add_session_file(SessionWalk& walk, const Attributes& node, const
   Result<Ref> ref = make_ref(walk.top.drive, below_path(walk.top.path, path));
   Result<std::string> content = Error(Code::kInternal, "not read");
   if (ref.ok()) seen_->files.insert(to_string(*ref));
+  if (measured_ != nullptr) return Ok{};
   if (!ref.ok()) content = ref.error();
   else if (node.size > kAddedFileBytes) {
     content =
@@ -78,10 +95,7 @@ Status Ingest::add_session_file(SessionWalk& walk, const Attributes& node, const
     content = read_file(walk.tree, "/" + path, {.size_bytes_max = kAddedFileBytes});  // it may grow meanwhile
   }
   if (content.ok()) return queue_content(*ref, std::move(source), std::move(content).take_value(), "");
-  if (content.error().code() == Code::kNotFound) {
-    seen_->files.erase(to_string(*ref));  // gone meanwhile
-    return Ok{};
-  }
+  if (content.error().code() == Code::kNotFound) return Ok{};  // gone meanwhile: the next time it is deleted
   fail(std::move(source), content.error());
   return Ok{};
 }

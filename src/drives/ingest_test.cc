@@ -209,7 +209,7 @@ TEST_F(IngestTest, ItemsFollowTheirFolder) {
   EXPECT_EQ(seen, Paths{"-d/e/c"});
   ASSERT_OK(ingest.follow(source, "none/such"));
   ASSERT_OK(ingest.follow(source, ""));
-  EXPECT_EQ(seen, (Paths{"-d/e/c", "~a", "-d/b"}));
+  EXPECT_EQ(seen, (Paths{"-d/e/c", "-d/b", "~a"}));
   EXPECT_EQ(added(), (Paths{"a", "d/own", "kept"}));  // what was changed or made here stays
   EXPECT_EQ(ingest.report().failures.size(), 1U);
   host(".gitignore", "a\n");
@@ -218,6 +218,55 @@ TEST_F(IngestTest, ItemsFollowTheirFolder) {
   ASSERT_EQ(::rename(dir_.file("src").c_str(), dir_.file("away").c_str()), 0);
   EXPECT_EQ(error_of(ingest.follow(source, "")), Code::kNotFound);
   EXPECT_EQ(added(), (Paths{".gitignore", "d/own", "kept"}));
+}
+
+TEST_F(IngestTest, AFileMayBecomeAFolderAndAFolderAFile) {
+  host("a", "1");
+  host("d/b/c", "2");
+  Ingest ingest(*agent_, fs(), clock_, {});
+  IngestSource source = ingest.find_source(dir_.file("src")).value();
+  ASSERT_OK(ingest.follow(source, ""));
+  for (const char* relative : {"", "a", "d"}) {
+    ASSERT_EQ(added(), (Paths{"a", "d/b/c"}));
+    ASSERT_OK(remove_host_file(dir_.file("src/a")));
+    ASSERT_OK(remove_host_file(dir_.file("src/d/b/c")));
+    ASSERT_EQ(::rmdir(dir_.file("src/d/b").c_str()), 0);
+    ASSERT_EQ(::rmdir(dir_.file("src/d").c_str()), 0);
+    host("a/x/y", "3");
+    host("d", "4");
+    ASSERT_OK(ingest.follow(source, relative));
+    ASSERT_OK(ingest.follow(source, ""));
+    EXPECT_EQ(added(), (Paths{"a/x/y", "d"})) << relative;
+    EXPECT_TRUE(ingest.take_report().failures.empty());
+    ASSERT_OK(remove_host_file(dir_.file("src/a/x/y")));
+    ASSERT_EQ(::rmdir(dir_.file("src/a/x").c_str()), 0);
+    ASSERT_EQ(::rmdir(dir_.file("src/a").c_str()), 0);
+    ASSERT_OK(remove_host_file(dir_.file("src/d")));
+    host("a", "1");
+    host("d/b/c", "2");
+    ASSERT_OK(ingest.follow(source, ""));
+  }
+}
+
+TEST_F(IngestTest, AnotherFolderInItsPlaceIsNotFollowedUnasked) {
+  host("a", "1");
+  Ingest ingest(*agent_, fs(), clock_, {});
+  for (const char* path : {"src", "src/a"}) {
+    IngestSource source = ingest.find_source(dir_.file(path)).value();
+    EXPECT_EQ(folder_of(source), dir_.file("src"));
+    struct stat info {};
+    ASSERT_EQ(::stat(dir_.file("src").c_str(), &info), 0);
+    source.identity = FolderIdentity{info.st_dev, info.st_ino};
+    ASSERT_OK(ingest.follow(source, ""));
+    EXPECT_TRUE(*ingest.has_items(source));
+    ASSERT_EQ(::rename(dir_.file("src").c_str(), dir_.file("away").c_str()), 0);
+    EXPECT_EQ(error_of(ingest.follow(source, "")), Code::kNotFound);
+    ASSERT_EQ(::mkdir(dir_.file("src").c_str(), 0700), 0);
+    EXPECT_EQ(error_of(ingest.follow(source, "")), Code::kConflict);
+    EXPECT_EQ(added(), Paths{"a"});
+    ASSERT_EQ(::rmdir(dir_.file("src").c_str()), 0);
+    ASSERT_EQ(::rename(dir_.file("away").c_str(), dir_.file("src").c_str()), 0);
+  }
 }
 
 // As root, no mode keeps us out: a process without free descriptors cannot look either.

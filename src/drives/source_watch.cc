@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/below.h"
 #include "base/path.h"
 #include "drives/ingest_parts.h"
 
@@ -22,6 +23,14 @@ Status SourceWatch::add(int dir, const std::string& host_path) {
   }
   dirs_[*id] = host_path;
   return Ok{};
+}
+
+void SourceWatch::forget(const std::string& host_path) {
+  std::erase_if(dirs_, [&](const auto& dir) {
+    bool is_meant = is_at_or_below(dir.second, host_path);
+    if (is_meant) watch_.remove(dir.first);
+    return is_meant;
+  });
 }
 
 SourceWatch::Changes SourceWatch::take() {

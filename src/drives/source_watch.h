@@ -22,6 +22,9 @@ class SourceWatch {
   // Also reports what is added to the directory of this descriptor from now on. kLimit: the system is out of watches.
   Status add(int dir, const std::string& host_path);
 
+  // Nothing more is reported of the directories that had this path or one below it.
+  void forget(const std::string& host_path);
+
   struct Changes {
     std::set<std::string> paths;  // of the machine: each, and what is below it, may have changed. None is below another
     bool is_everything = false;   // events were lost

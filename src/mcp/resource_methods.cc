@@ -8,6 +8,7 @@
 #include "fs/path_ops.h"
 #include "mcp/conformance.h"
 #include "mcp/request.h"
+#include "text/mime.h"
 #include "tools/file_tools.h"
 #include "tools/search_walk.h"
 
@@ -21,8 +22,8 @@ constexpr std::string_view kKeyScheme = "kv://";
 Json describe_file(const Request& request, const WalkEntry& entry) {
   Json made{{"uri", vfs_uri(request.service.names().agent_id(), entry.path)},
             {"name", std::string(base_name(entry.path))}};
-  std::string type = media_type_of(entry.path, std::string_view("\0", 1));
-  if (type != kUnknownType) made["mimeType"] = type;
+  std::string_view type = mime_type_by_name(entry.path);  // its content is not read for a list
+  if (!type.empty()) made["mimeType"] = type;
   made["size"] = entry.attributes.size;
   if (has_structure(request.revision)) made["annotations"] = {{"lastModified", time_text(entry.attributes.mtime)}};
   return made;

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/below.h"
 #include "fs/path_ops.h"
 #include "store/journal.h"
 #include "store/store.h"
@@ -22,10 +23,6 @@ constexpr std::size_t kRowsRead = 1000;  // of the journal; after more of them n
 bool is_same(const std::optional<Attributes>& a, const std::optional<Attributes>& b) {
   if (!a || !b) return !a && !b;
   return a->inode == b->inode && a->size == b->size && a->mtime == b->mtime && a->ctime == b->ctime;
-}
-
-bool is_at_or_below(std::string_view path, std::string_view dir) {
-  return path.starts_with(dir) && (path.size() == dir.size() || path[dir.size()] == '/');
 }
 
 }  // namespace

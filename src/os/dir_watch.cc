@@ -32,6 +32,8 @@ std::optional<int> DirWatch::add(int dir) {
   return id;
 }
 
+void DirWatch::remove(int id) { ::inotify_rm_watch(inotify_.get(), id); }
+
 std::vector<DirWatch::Event> DirWatch::take() {
   std::vector<Event> events;
   alignas(inotify_event) std::array<char, 65'536> buffer;

@@ -21,6 +21,8 @@ class DirWatch {
   // nullopt when the system is out of watches.
   std::optional<int> add(int dir);
 
+  void remove(int id);  // what happened before may still be reported
+
   struct Event {
     int id = -1;
     std::string name;      // in the directory; "" for the directory itself

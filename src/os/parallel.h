@@ -16,6 +16,9 @@
 namespace warren {
 
 inline constexpr std::size_t kParallelThreads = 64;
+inline constexpr std::size_t kRequestsAtOnce = 8;  // threads for work that mostly waits for others
+
+inline std::size_t count_processors() { return std::max<std::size_t>(std::thread::hardware_concurrency(), 1); }
 
 // An exception must not leave a thread.
 template <class Work>
@@ -27,9 +30,10 @@ Status try_work(const Work& work, std::size_t i) {
   }
 }
 
-// Calls `work` for 0 … count - 1, in several threads of which this is one, until all are done or one fails.
+// Calls `work` for 0 … count - 1, in several threads of which this is one, until all are done or one fails. Returns the
+// first error.
 template <class Work>
-Status for_each_parallel(std::size_t count, const Work& work) {
+Status for_each_parallel(std::size_t count, const Work& work, std::size_t threads_max = count_processors()) {
   std::atomic<std::size_t> next = 0;
   std::mutex mutex;
   std::optional<Error> failure;
@@ -43,8 +47,7 @@ Status for_each_parallel(std::size_t count, const Work& work) {
     }
   };
   std::vector<std::thread> threads;
-  const std::size_t processors = std::max<std::size_t>(std::thread::hardware_concurrency(), 1);
-  for (std::size_t i = 1; i < std::min({count, processors, kParallelThreads}); ++i) {
+  for (std::size_t i = 1; i < std::min({count, threads_max, kParallelThreads}); ++i) {
     try {
       threads.emplace_back(run);
     } catch (const std::system_error&) {  // no more threads: those that run do the work

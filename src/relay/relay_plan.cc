@@ -41,6 +41,8 @@ bool is_regular(const Root& root, const Candidate& candidate) {
          S_ISREG(info.st_mode);
 }
 
+bool is_answered(DeliveryState state) { return state == DeliveryState::kAcked || state == DeliveryState::kNacked; }
+
 bool is_for_agents(std::string_view kind) {
   return kind == "message" || kind == "ack" || kind == "nack" || kind == "status";
 }
@@ -329,24 +331,35 @@ Status Rounds::plan_status(Plan& plan, const Outgoing& outgoing) {
   return Ok{};
 }
 
-// REFERENCE is the name of a file that was in the sender's inbox, or a message's id.
+// REFERENCE is the name of a file that was in the sender's inbox, or a message's id. The first answer counts.
 Status Rounds::plan_ack(Plan& plan, const Outgoing& outgoing) {
   const std::string& reference = outgoing.message.reference;
   const std::string& agent = outgoing.row.agent;
   std::string file = reference.ends_with(".msg") ? reference : reference + ".msg";
   std::optional<Delivery> found = WARREN_TRY(
       reference.find('/') == reference.npos ? records_.find_in_inbox(agent, file) : records_.find_to(reference, agent));
-  if (!found) return Error(Code::kNotFound, fmt::format("you have received no message {}", quote(reference)));
+  for (const Change& earlier : plan.acks) {
+    if (found && earlier.delivery.id == found->id) found->state = earlier.state;
+  }
+  bool is_received = found && (found->state == DeliveryState::kPending || found->state == DeliveryState::kDelivered ||
+                               found->state == DeliveryState::kRead || is_answered(found->state));
+  if (!is_received) return Error(Code::kNotFound, fmt::format("you have received no message {}", quote(reference)));
+  DeliveryState answer = outgoing.row.type == "ack" ? DeliveryState::kAcked : DeliveryState::kNacked;
+  if (found->state == answer) return Ok{};  // answered again, as after a crash
+  if (is_answered(found->state)) {
+    return Error(Code::kConflict, fmt::format("message {} is {} already; the first answer counts", quote(reference),
+                                              name_of(found->state)));
+  }
   if (std::optional<Delivery> fresh = fresh_.take(found->recipient, found->inbox_name)) {
     bodies_.release(stamp_of(*fresh));
     news_.add({std::move(*fresh)});  // delivered before it is acknowledged
   }
-  bool is_ack = outgoing.row.type == "ack";
+  bool is_ack = answer == DeliveryState::kAcked;
   std::string reason = is_ack ? "" : std::string(outgoing.message.body.substr(0, 1024));
   if (found->wants_receipt && outgoing.row.target == kOrchestrator) {
-    notices_.report(plan, *found, is_ack ? "acked" : "nacked", reason);
+    notices_.report(plan, *found, name_of(answer), reason);
   }
-  plan.acks.push_back({*found, is_ack ? DeliveryState::kAcked : DeliveryState::kNacked, reason});
+  plan.acks.push_back({*found, answer, reason});
   return Ok{};
 }
 

@@ -9,9 +9,11 @@
 
 #include "base/path.h"
 #include "crypto/digest.h"
+#include "os/host_files.h"
 #include "relay/delivery/inbox_file.h"
 #include "relay/protocol/names.h"
 #include "relay/rounds.h"
+#include "relay/upkeep/sweeper.h"
 
 namespace warren::relay {
 namespace {
@@ -108,7 +110,7 @@ Status Rounds::plan_left(Plan& plan) {
 
 // One page of one inbox whose events may have been lost: a delivered message whose file is gone was read.
 Status Rounds::check_inbox(Plan& plan) {
-  if (!news_.has_inbox_checks()) return Ok{};
+  if (!news_.has_inbox_checks() || !buried_until_.empty()) return Ok{};  // what is being buried was not read
   auto check = news_.inbox_checks().begin();
   auto page = WARREN_TRY(ledger_->in_state(check->first, DeliveryState::kDelivered, check->second, kInboxPage));
   Result<Fd> inbox = root_.open_inbox(check->first);
@@ -255,7 +257,7 @@ Result<Readiness> Rounds::plan_operation(Plan& plan, const Operation& operation)
     attachments_->start_sweep(payload == Json{{"all", true}} ? 0 : config_.attachment_keep.count());
     return Readiness::kReady;
   }
-  if (operation.type == "remove") return plan_removal(plan, text_in(payload, "agent"));
+  if (operation.type == "remove") return plan_removal(plan, text_in(payload, "agent"), text_in(payload, "directory"));
   if (operation.type == "release") {
     WARREN_TRY(lives_.plan_release_for(plan, payload));
     return Readiness::kReady;
@@ -271,11 +273,55 @@ Result<Readiness> Rounds::plan_operation(Plan& plan, const Operation& operation)
   return plan_letter(plan, operation, payload["dead_letter"].get<std::int64_t>());
 }
 
+void Rounds::bury_for_removal(Plan& plan, const Delivery& delivery) {
+  Error why(Code::kNotFound, fmt::format("agent {} was removed", quote(delivery.recipient)));
+  plan.acks.push_back({delivery, DeliveryState::kDead, why.message()});
+  notices_.nack(plan, delivery.message_id.substr(0, delivery.message_id.find('/')), delivery.message_id, why);
+}
+
+// A file in the inbox of a removed agent was never read, whatever is recorded: an inbox that was moved away looks as if
+// its files had been taken. A page in each round; kWaits: there is more.
+Result<Readiness> Rounds::bury_unread(Plan& plan, const std::string& name, const std::string& directory) {
+  bool is_ours = directory.starts_with(kRemovedPrefix) && directory.find('/') == directory.npos;
+  if (!is_ours)
+    return Error(Code::kInvalid, fmt::format("{} is not the directory of a removed agent", quote(directory)));
+  Result<Fd> inbox = open_below(root_.dir(), fmt::format("tmp/{}/inbox", directory), O_RDONLY | O_DIRECTORY);
+  if (!inbox.ok() && inbox.error().code() == Code::kNotFound) return Readiness::kReady;  // the agent has it back
+  Fd dir = WARREN_TRY(std::move(inbox));
+  std::vector<HostEntry> files = WARREN_TRY(list_host_dir(dir.get()));
+  std::string& after = buried_until_[directory];
+  std::erase_if(files, [&](const HostEntry& file) { return file.name <= after || !is_message_file(file.name); });
+  std::size_t count = std::min(files.size(), kInboxPage);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::optional<Delivery> found = WARREN_TRY(records_.find_in_inbox(name, files[i].name));
+    bool is_unread = found && (found->state == DeliveryState::kPending || found->state == DeliveryState::kDelivered ||
+                               found->state == DeliveryState::kRead);
+    if (!is_unread) continue;
+    if (std::optional<Delivery> fresh = fresh_.take(name, files[i].name)) {
+      bodies_.release(stamp_of(*fresh));
+      news_.add({std::move(*fresh)});  // delivered before it is dead
+    }
+    plan.read.insert(found->id);  // plan_left() must not report it as read
+    bury_for_removal(plan, *found);
+  }
+  if (count == files.size()) {
+    buried_until_.erase(directory);
+    return Readiness::kReady;
+  }
+  after = files[count - 1].name;
+  return Readiness::kWaits;
+}
+
 // The agent's directory is gone: what waited for it becomes dead letters, so that the next agent of that name does not
-// get it. A page in each round; kWaits: there is more.
-Result<Readiness> Rounds::plan_removal(Plan& plan, const std::string& name) {
+// get it. `directory`: where it is in tmp/, if its unread messages are to become dead letters, too. A page in each
+// round; kWaits: there is more.
+Result<Readiness> Rounds::plan_removal(Plan& plan, const std::string& name, const std::string& directory) {
   WARREN_TRY(check_agent_name(name));
   mailroom_.forget_dirs();  // one of them may be its inbox, which was moved; from now on nothing is put into that
+  if (!directory.empty() && WARREN_TRY(bury_unread(plan, name, directory)) == Readiness::kWaits) {
+    has_unfinished_removal_ = true;
+    return Readiness::kWaits;
+  }
   registry_.add_all();
   const AgentRow* agent = router_.find_agent(name);
   if (agent == nullptr) return Error(Code::kNotFound, fmt::format("there is no agent {}", quote(name)));
@@ -290,11 +336,7 @@ Result<Readiness> Rounds::plan_removal(Plan& plan, const std::string& name) {
     router_.unsubscribe(channel, name);
   }
   auto stored = WARREN_TRY(ledger_->in_state(name, DeliveryState::kStored, 0, kPage));
-  Error why(Code::kNotFound, fmt::format("agent {} was removed", quote(name)));
-  for (const Delivery& delivery : stored) {
-    plan.acks.push_back({delivery, DeliveryState::kDead, why.message()});
-    notices_.nack(plan, delivery.message_id.substr(0, delivery.message_id.find('/')), delivery.message_id, why);
-  }
+  for (const Delivery& delivery : stored) bury_for_removal(plan, delivery);
   if (stored.size() < kPage) return Readiness::kReady;
   has_unfinished_removal_ = true;
   return Readiness::kWaits;

@@ -153,7 +153,8 @@ Status Rounds::update_statuses(const Plan& plan, const std::vector<Change>& chan
   std::unordered_set<std::string_view> updated;
   for (const Change& change : changes) {
     auto entered = plan.entered.find(stamp_of(change.delivery));
-    if (entered != plan.entered.end() && entered->second) continue;
+    bool is_completed = entered != plan.entered.end() && entered->second;
+    if (is_completed && change.state != DeliveryState::kDead) continue;
     bool may_be_last = change.state == DeliveryState::kDelivered || change.state == DeliveryState::kDead;
     if (change.is_retry || (!may_be_last && !change.is_read_at_once)) continue;
     if (updated.insert(change.delivery.message_id).second) {
@@ -328,6 +329,7 @@ void Rounds::collect_fresh(Wait wait) {
 // Nothing was recorded: everything is put back, and is tried again after a while.
 void Rounds::abandon(Plan plan, const Error& why) {
   plan.transaction.reset();
+  buried_until_.clear();
   routed_.want();
   for (const Outgoing& outgoing : plan.messages) {
     for (const Delivery& delivery : outgoing.deliveries) withdraw(delivery);

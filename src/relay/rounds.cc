@@ -242,8 +242,7 @@ void Rounds::reread_config() {
   std::optional<ConfigFile::Change> change = config_file_.reread();
   if (!change) return;
   if (change->error) {
-    metrics_.set_config_remark(fmt::format("the changed config.json is not used, the relay keeps its configuration: {}",
-                                           change->error->message()));
+    metrics_.set_config_remark(config_refusal(*change->error));
     log_.note(Severity::kError, "config_refused", {{"error", change->error->message()}});
   } else {
     bool is_complete = change->postponed.empty();

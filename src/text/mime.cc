@@ -17,12 +17,13 @@ struct Signature {
   std::string_view bytes;
   std::string_view mime;
 };
-constexpr std::array<Signature, 21> kSignatures{{
+constexpr std::array<Signature, 22> kSignatures{{
     {0, "\x89PNG\r\n\x1a\n"sv, "image/png"},
     {0, "\xff\xd8\xff"sv, "image/jpeg"},
     {0, "GIF87a"sv, "image/gif"},
     {0, "GIF89a"sv, "image/gif"},
     {8, "WEBP"sv, "image/webp"},
+    {8, "WAVE"sv, "audio/wav"},
     {0, "%PDF-"sv, "application/pdf"},
     {0, "PK\x03\x04"sv, "application/zip"},
     {0, "PK\x05\x06"sv, "application/zip"},
@@ -48,55 +49,32 @@ constexpr std::array<Signature, 21> kSignatures{{
 }};
 
 using Ending = std::pair<std::string_view, std::string_view>;
-constexpr std::array<Ending, 49> kTextEndings{{
-    {"adoc", "text/asciidoc"},
-    {"c", "text/x-c"},
-    {"cc", "text/x-c++"},
-    {"cmake", "text/x-cmake"},
-    {"conf", "text/plain"},
-    {"cpp", "text/x-c++"},
-    {"cs", "text/x-csharp"},
-    {"css", "text/css"},
-    {"csv", "text/csv"},
-    {"cxx", "text/x-c++"},
-    {"diff", "text/x-diff"},
-    {"eml", "message/rfc822"},
-    {"go", "text/x-go"},
-    {"h", "text/x-c"},
-    {"hh", "text/x-c++"},
-    {"hpp", "text/x-c++"},
-    {"htm", "text/html"},
-    {"html", "text/html"},
-    {"ics", "text/calendar"},
-    {"ini", "text/plain"},
-    {"java", "text/x-java"},
-    {"js", "text/javascript"},
-    {"json", "application/json"},
-    {"jsonl", "application/jsonl"},
-    {"kt", "text/x-kotlin"},
-    {"lua", "text/x-lua"},
-    {"markdown", "text/markdown"},
-    {"md", "text/markdown"},
-    {"mdx", "text/markdown"},
-    {"mjs", "text/javascript"},
-    {"patch", "text/x-diff"},
-    {"php", "text/x-php"},
-    {"pl", "text/x-perl"},
-    {"py", "text/x-python"},
-    {"rb", "text/x-ruby"},
-    {"rs", "text/x-rust"},
-    {"rst", "text/x-rst"},
-    {"sh", "text/x-shellscript"},
-    {"sql", "application/sql"},
-    {"svg", "image/svg+xml"},
-    {"swift", "text/x-swift"},
-    {"tex", "text/x-tex"},
-    {"toml", "application/toml"},
-    {"ts", "text/x-typescript"},
-    {"tsv", "text/tab-separated-values"},
-    {"tsx", "text/x-typescript"},
-    {"xml", "application/xml"},
-    {"yaml", "application/yaml"},
+constexpr std::array<Ending, 51> kTextEndings{{
+    {"adoc", "text/asciidoc"},    {"c", "text/x-c"},
+    {"cc", "text/x-c++"},         {"cmake", "text/x-cmake"},
+    {"conf", "text/plain"},       {"cpp", "text/x-c++"},
+    {"cs", "text/x-csharp"},      {"css", "text/css"},
+    {"csv", "text/csv"},          {"cxx", "text/x-c++"},
+    {"diff", "text/x-diff"},      {"eml", "message/rfc822"},
+    {"go", "text/x-go"},          {"h", "text/x-c"},
+    {"hh", "text/x-c++"},         {"hpp", "text/x-c++"},
+    {"htm", "text/html"},         {"html", "text/html"},
+    {"ics", "text/calendar"},     {"ini", "text/plain"},
+    {"java", "text/x-java"},      {"js", "text/javascript"},
+    {"json", "application/json"}, {"jsonl", "application/jsonl"},
+    {"kt", "text/x-kotlin"},      {"log", "text/plain"},
+    {"lua", "text/x-lua"},        {"markdown", "text/markdown"},
+    {"md", "text/markdown"},      {"mdx", "text/markdown"},
+    {"mjs", "text/javascript"},   {"patch", "text/x-diff"},
+    {"php", "text/x-php"},        {"pl", "text/x-perl"},
+    {"py", "text/x-python"},      {"rb", "text/x-ruby"},
+    {"rs", "text/x-rust"},        {"rst", "text/x-rst"},
+    {"sh", "text/x-shellscript"}, {"sql", "application/sql"},
+    {"svg", "image/svg+xml"},     {"swift", "text/x-swift"},
+    {"tex", "text/x-tex"},        {"toml", "application/toml"},
+    {"ts", "text/x-typescript"},  {"tsv", "text/tab-separated-values"},
+    {"tsx", "text/x-typescript"}, {"txt", "text/plain"},
+    {"xml", "application/xml"},   {"yaml", "application/yaml"},
     {"yml", "application/yaml"},
 }};
 
@@ -108,6 +86,27 @@ constexpr std::array<Ending, 6> kArchiveEndings{{
     {"odt", "application/vnd.oasis.opendocument.text"},
     {"pptx", "application/vnd.openxmlformats-officedocument.presentationml.presentation"},
     {"xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"},
+}};
+
+// What is told by its first bytes, if they are at hand.
+constexpr std::array<Ending, 17> kBinaryEndings{{
+    {"7z", "application/x-7z-compressed"},
+    {"bz2", "application/x-bzip2"},
+    {"flac", "audio/flac"},
+    {"gif", "image/gif"},
+    {"gz", "application/gzip"},
+    {"jpeg", "image/jpeg"},
+    {"jpg", "image/jpeg"},
+    {"mp3", "audio/mpeg"},
+    {"mp4", "video/mp4"},
+    {"ogg", "application/ogg"},
+    {"pdf", "application/pdf"},
+    {"png", "image/png"},
+    {"tar", "application/x-tar"},
+    {"wasm", "application/wasm"},
+    {"wav", "audio/wav"},
+    {"webp", "image/webp"},
+    {"zip", "application/zip"},
 }};
 
 template <std::size_t N>
@@ -152,6 +151,12 @@ std::string_view mime_type_of(std::string_view name, std::string_view beginning)
   std::string_view by_ending = mime_by_ending(name, kTextEndings);
   if (!by_ending.empty()) return by_ending;
   return begins_as_page(beginning) ? "text/html" : "text/plain";
+}
+
+std::string_view mime_type_by_name(std::string_view name) {
+  std::string_view type = mime_by_ending(name, kTextEndings);
+  if (type.empty()) type = mime_by_ending(name, kArchiveEndings);
+  return type.empty() ? mime_by_ending(name, kBinaryEndings) : type;
 }
 
 }  // namespace warren

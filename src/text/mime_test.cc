@@ -46,5 +46,15 @@ TEST(Mime, ACutCharacterAtTheEndOfABeginningIsNoProblem) {
   EXPECT_FALSE(is_text("\x80\x80\x80\x80\x80x", Extent::kBeginning));
 }
 
+TEST(Mime, ANameAloneMaySayIt) {
+  EXPECT_EQ(mime_type_by_name("a.MD"), "text/markdown");
+  EXPECT_EQ(mime_type_by_name("a.jsonl"), mime_type_of("a.jsonl", "{}"));
+  EXPECT_EQ(mime_type_by_name("a.png"), "image/png");
+  EXPECT_EQ(mime_type_by_name("a.odt"), "application/vnd.oasis.opendocument.text");
+  EXPECT_EQ(mime_type_by_name("a.unknown"), "");
+  EXPECT_EQ(mime_type_by_name("png"), "");
+  EXPECT_EQ(mime_type_of("a", "RIFF\0\0\0\0WAVEfmt "sv), "audio/wav");
+}
+
 }  // namespace
 }  // namespace warren

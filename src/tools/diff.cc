@@ -7,6 +7,7 @@
 #include "agent/agent_namespace.h"
 #include "agent/checkpoints.h"
 #include "base/path.h"
+#include "changes/change_word.h"
 #include "changes/git_folder.h"
 #include "changes/open_overlay.h"
 #include "changes/past_diff.h"
@@ -20,16 +21,6 @@ namespace warren {
 namespace {
 
 constexpr std::size_t kDiffTextBytes = std::size_t{256} << 10;
-
-std::string_view word_of(TreeChangeKind kind) {
-  switch (kind) {
-    case TreeChangeKind::kDeleted: return "deleted";
-    case TreeChangeKind::kModified: return "modified";
-    case TreeChangeKind::kRenamed: return "renamed";
-    case TreeChangeKind::kAdded: return "added";
-  }
-  return "changed";
-}
 
 bool has_several_names(const std::optional<Attributes>& node) {
   return node && !node->is_directory() && node->nlink > 1;
@@ -96,7 +87,7 @@ ToolAnswer listed(const Json& arguments, ShownPaths paths, const std::vector<Tre
     std::string path = paths.at(change.path);
     if (answer.text.size() < kDiffTextBytes) answer.text += fmt::format("{} {}\n", change.letter(), path);
     if (changes.size() == limit) continue;
-    Json one{{"change", word_of(change.kind)}};
+    Json one{{"change", change_word(change.kind)}};
     set_path_text(one, "path", path);
     if (change.kind == TreeChangeKind::kRenamed) set_path_text(one, "from", paths.at(change.base_path));
     changes.push_back(std::move(one));

@@ -10,65 +10,16 @@
 #include "base/base64.h"
 #include "base/bytes.h"
 #include "base/path.h"
+#include "base/percent.h"
 #include "base/utf8.h"
+#include "text/mime.h"
 #include "vfs/namespace.h"
 
 namespace warren {
 namespace {
 
-struct MediaType {
-  std::string_view ending;
-  std::string_view type;
-};
-constexpr std::array<MediaType, 36> kMediaTypes{{{"txt", "text/plain"},
-                                                 {"log", "text/plain"},
-                                                 {"md", "text/markdown"},
-                                                 {"csv", "text/csv"},
-                                                 {"html", "text/html"},
-                                                 {"htm", "text/html"},
-                                                 {"css", "text/css"},
-                                                 {"xml", "application/xml"},
-                                                 {"json", "application/json"},
-                                                 {"jsonl", "application/x-ndjson"},
-                                                 {"yaml", "application/yaml"},
-                                                 {"yml", "application/yaml"},
-                                                 {"toml", "application/toml"},
-                                                 {"js", "text/javascript"},
-                                                 {"mjs", "text/javascript"},
-                                                 {"ts", "text/x-typescript"},
-                                                 {"py", "text/x-python"},
-                                                 {"rs", "text/x-rust"},
-                                                 {"go", "text/x-go"},
-                                                 {"c", "text/x-c"},
-                                                 {"h", "text/x-c"},
-                                                 {"cc", "text/x-c++"},
-                                                 {"cpp", "text/x-c++"},
-                                                 {"sh", "text/x-shellscript"},
-                                                 {"svg", "image/svg+xml"},
-                                                 {"png", "image/png"},
-                                                 {"jpg", "image/jpeg"},
-                                                 {"jpeg", "image/jpeg"},
-                                                 {"gif", "image/gif"},
-                                                 {"webp", "image/webp"},
-                                                 {"pdf", "application/pdf"},
-                                                 {"zip", "application/zip"},
-                                                 {"gz", "application/gzip"},
-                                                 {"tar", "application/x-tar"},
-                                                 {"wav", "audio/wav"},
-                                                 {"mp3", "audio/mpeg"}}};
-
 std::string call_text(std::string_view tool, std::string_view path) {
   return fmt::format("{} {}", tool, dump_json(Json{{"path", path}}));
-}
-
-std::string percent_encoded(std::string_view bytes) {
-  constexpr std::string_view kPlain = "-._~/";
-  std::string text;
-  for (char c : bytes) {
-    if (is_letter(c) || is_digit(c) || kPlain.find(c) != kPlain.npos) text += c;
-    else text += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return text;
 }
 
 std::string file_hint(const Error& error, std::string_view path) {
@@ -172,20 +123,17 @@ std::string time_text(const Timestamp& at) {
                      parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
-std::string media_type_of(std::string_view path, std::string_view content) {
+std::string media_type_of(std::string_view path, std::string_view bytes) {
   std::string_view name = base_name(path);
-  std::size_t dot = name.rfind('.');
-  if (dot != name.npos && dot > 0) {
-    std::string ending = to_lower(name.substr(dot + 1));
-    for (const MediaType& one : kMediaTypes) {
-      if (one.ending == ending) return std::string(one.type);
-    }
-  }
-  return is_utf8(content) && content.find('\0') == content.npos ? "text/plain" : "application/octet-stream";
+  std::string_view type = mime_type_of(name, bytes);
+  std::string_view by_name = mime_type_by_name(name);
+  bool is_name_of_text = mime_type_of(name, "") == by_name;
+  bool is_unknown = type == "application/octet-stream" && !by_name.empty() && !is_name_of_text;
+  return std::string(is_unknown ? by_name : type);
 }
 
 std::string vfs_uri(std::string_view agent, std::string_view path) {
-  return fmt::format("vfs://{}{}", percent_encoded(agent), percent_encoded(path));
+  return fmt::format("vfs://{}{}", encode_percent(agent, "/"), encode_percent(path, "/"));
 }
 
 std::string key_path(std::string_view key) {
@@ -198,7 +146,7 @@ std::string key_path(std::string_view key) {
     if (is_all_dots) {
       for (std::size_t i = 0; i < name.size(); ++i) path += "%2E";
     } else {
-      path += percent_encoded(name);
+      path += encode_percent(name);
     }
     if (slash == rest.npos) return path;
     rest.remove_prefix(slash + 1);

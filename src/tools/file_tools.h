@@ -58,8 +58,8 @@ Status check_cancelled(const ToolContext& context);
 std::string_view kind_of(const Attributes& node);
 std::string time_text(const Timestamp& at);  // 2026-01-31T12:00:00Z
 
-// By the name's ending, else "text/plain" for UTF-8 and "application/octet-stream" for other bytes.
-std::string media_type_of(std::string_view path, std::string_view content);
+// As for items, by the bytes first. If they say nothing, since they are a part of the file, by a name of binary files.
+std::string media_type_of(std::string_view path, std::string_view bytes);
 
 // vfs://AGENT/PATH, in both every byte that a URI cannot have as %XX.
 std::string vfs_uri(std::string_view agent, std::string_view path);

@@ -311,7 +311,11 @@ TEST_F(FileTools, TheMemoryToolSaysWhatItsClientsExpect) {
 TEST_F(FileTools, MediaTypesAndUrisAreOfTheFile) {
   EXPECT_EQ(media_type_of("/a.MD", ""), "text/markdown");
   EXPECT_EQ(media_type_of("/a", "text"), "text/plain");
-  EXPECT_EQ(media_type_of("/a", "\xff"), "application/octet-stream");
+  EXPECT_EQ(media_type_of("/a.jsonl", "{}\n"), "application/jsonl");
+  EXPECT_EQ(media_type_of("/a", "x\xff\xff y"), "application/octet-stream");
+  EXPECT_EQ(media_type_of("/a", "\x89PNG\r\n\x1a\n"), "image/png");
+  EXPECT_EQ(media_type_of("/a.png", "x\xff\xff y"), "image/png");
+  EXPECT_EQ(media_type_of("/a.md", "x\xff\xff y"), "application/octet-stream");
   EXPECT_EQ(vfs_uri("bob", "/a b/\xc3\xa4%"), "vfs://bob/a%20b/%C3%A4%25");
 }
 

@@ -11,6 +11,7 @@
 #include "relay/client/client.h"
 #include "relay/ledger/open_ledger.h"
 #include "relay/protocol/names.h"
+#include "relay/root/registered.h"
 #include "tools/file_tools.h"
 #include "tools/schema.h"
 #include "vfs/namespace.h"
@@ -60,12 +61,8 @@ Result<OpenMail> open_mail(const ToolContext& context) {
     return no_relay(place.root, "Ask the operator to start one: `warren relay up`.");
   }
   mail.root = WARREN_TRY(std::move(root));
-  Result<Fd> home = relay::open_below(mail.root->agents(), place.name, O_PATH | O_DIRECTORY);
-  if (!home.ok() && home.error().code() == Code::kNotFound) {
-    return Error(Code::kNotFound, fmt::format("the relay has no agent {}", quote(place.name)),
-                 fmt::format("Ask the operator to register it: `warren relay register {}`.", place.name));
-  }
-  WARREN_TRY(std::move(home));
+  WARREN_TRY(relay::check_is_registered(
+      *mail.root, place.name, fmt::format("Ask the operator to register it: `warren relay register {}`.", place.name)));
   mail.client = WARREN_TRY(relay::Client::open(*mail.root, place.name, context.clock));
   mail.client->use_token(place.token);
   return mail;
@@ -188,29 +185,24 @@ Result<ToolAnswer> inbox_answer(ToolContext& context, const Json& arguments) {
   return answer;
 }
 
-// By its file name or its id. kNotFound.
-Result<relay::Received> find_received(relay::Client& client, const std::string& which) {
-  std::vector<std::string> files = WARREN_TRY(client.list_inbox());
-  for (const std::string& file : files) {
-    Result<relay::Received> received = client.read(file);
-    if (received.ok() && (file == which || received->id == which)) return received;
-    if (file == which) return received;
-  }
-  return Error(Code::kNotFound, fmt::format("there is no message {} in the inbox", quote(which)),
-               "See what there is: relay_inbox {}");
+// What is still in the inbox. kNotFound.
+Result<relay::Received> read_referenced(relay::Client& client, const std::string& which) {
+  std::string hint = "See what there is: relay_inbox {}";
+  Result<std::string> file = client.find_received(which);
+  if (!file.ok()) return std::move(file).take_error().with_hint(hint);
+  Result<relay::Received> received = client.read(*file);
+  bool is_gone = !received.ok() && received.error().code() == Code::kNotFound;
+  if (!is_gone) return received;
+  return Error(Code::kNotFound, fmt::format("there is no message {} in the inbox", quote(which)), std::move(hint));
 }
 
-// Acknowledged first: if that fails, the message is still there.
 Result<ToolAnswer> ack_answer(ToolContext& context, const Json& arguments) {
   WARREN_TRY(check_mail_right(context, Rights::kDelete, kInboxPath, "ack"));
   WARREN_TRY(check_mail_right(context, Rights::kCreate, kOutboxPath, "ack"));
   OpenMail mail = WARREN_TRY(open_mail(context));
-  relay::Received received = WARREN_TRY(find_received(*mail.client, text_argument(arguments, "message")));
+  relay::Received received = WARREN_TRY(read_referenced(*mail.client, text_argument(arguments, "message")));
   std::string refused = text_argument(arguments, "refused_because");
   WARREN_TRY(refused.empty() ? mail.client->acknowledge(received.file) : mail.client->refuse(received.file, refused));
-  Status taken = mail.client->take(received.file);
-  bool is_taken = taken.ok() || taken.error().code() == Code::kNotFound;  // by the relay, which has the answer already
-  if (!is_taken) return std::move(taken).take_error();
   WARREN_TRY(context.view.record("ack", fmt::format("{}/{}", kInboxPath, received.file), Status(Ok{})));
   ToolAnswer answer;
   answer.structured["file"] = received.file;

@@ -8,6 +8,7 @@
 
 #include "backends/open_backend.h"
 #include "base/path.h"
+#include "base/percent.h"
 
 namespace warren {
 namespace {
@@ -129,7 +130,7 @@ Result<std::string> expand_address(const std::string& address, const Variables& 
     std::string_view name = rest.substr(begin + 2, end - begin - 2);
     std::optional<std::string> value = variables(name);
     if (!value) return Error(Code::kInvalid, fmt::format("the environment variable {} is not set", quote(name)));
-    expanded += percent_encoded(*value);
+    expanded += encode_percent(*value);
     rest.remove_prefix(end + 1);
   }
 }

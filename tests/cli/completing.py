@@ -181,6 +181,27 @@ class Completing:
             with self.subTest(typed=typed):
                 self.assertEqual(self.completed(typed, shell), words)
 
+    def test_paths_in_a_session_are_completed(self):
+        project = self.world.base / "project"
+        (project / "src").mkdir(parents=True)
+        (project / "src/main.c").write_text("x")
+        (project / "readme.md").write_text("x")
+        self.world.warren("init", "work", "--base", str(project))
+        self.world.warren("fs", "work", "write", "/src/new.c", "x")
+        shell = self.shell()
+        for command in ("diff", "apply", "review", "discard"):
+            for typed, completed in [("/src/ma", "/src/main.c"), ("src/ne", "src/new.c"), ("/rea", "/readme.md"),
+                                     (f"{project}/src/ma", f"{project}/src/main.c")]:
+                with self.subTest(command=command, typed=typed):
+                    self.assertEqual(self.completed(f"warren {command} work {typed}", shell), [command, "work", completed])
+        work = self.world.base / ".agentfs/work.db"  # in the base, a relative path is from where one is
+        offered = subprocess.run([WARREN, "complete", "--", "diff", work, "ma"], cwd=project / "src", env=self.world.environment,
+                                 capture_output=True, text=True, check=True)
+        self.assertEqual(offered.stdout, "paths\nmain.c\t\n")
+        offered = subprocess.run([WARREN, "complete", "--", "diff", work, "../r"], cwd=project / "src", env=self.world.environment,
+                                 capture_output=True, text=True, check=True)
+        self.assertEqual(offered.stdout, "paths\n../readme.md\t\n")
+
     def test_relay_agents_and_channels_are_completed(self):
         relay = self.world.root / "relay"
         self.world.environment["WARREN_RELAY_ROOT"] = str(relay)

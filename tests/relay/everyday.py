@@ -134,6 +134,30 @@ class Configuring(RelayCase):
         self.wait(lambda: self.log_events("config_read"))
         self.wait(lambda: "config" not in self.status())
 
+    def test_the_status_is_about_the_configuration_that_is_there(self):
+        self.up()
+        (self.root / "config.json").write_text('{"first": 1}')
+        self.wait(lambda: "unknown key 'first'" in self.status().get("config", ""))
+        (self.root / "config.json").write_text('{"second": 1}')
+        self.assertIn("unknown key 'second'", self.status()["config"])
+        configure(self.root, {})
+        self.assertNotIn("config", self.status())
+
+    def test_what_is_not_a_file_is_a_bad_configuration(self):
+        self.up()
+        config = self.root / "config.json"
+        for number, make in enumerate((lambda: config.mkdir(), lambda: os.mkfifo(config),
+                                       lambda: config.symlink_to("/dev/zero")), 1):
+            config.unlink()
+            make()
+            self.wait(lambda: len(self.log_events("config_refused")) == number)
+            self.assertIn("config.json", self.log_events("config_refused")[-1]["error"])
+            self.assertIn("the changed config.json is not used", self.status()["config"])
+            config.rmdir() if number == 1 else config.unlink()
+            configure(self.root, {})
+            self.wait(lambda: len(self.log_events("config_read")) == number)
+            self.assertNotIn("config", self.status())
+
     def test_what_cannot_change_while_it_runs_is_named(self):
         self.up()
         configure(self.root, {"metrics": "127.0.0.1:0"})
@@ -148,6 +172,54 @@ class Configuring(RelayCase):
         self.wait(lambda: self.log_events("config_read"))
         self.send("alice", "TO: bob\n\nx")
         self.wait(lambda: self.log_events("accepted"))
+
+
+class Answering(RelayCase):
+    def test_only_what_was_received_can_be_answered(self):
+        self.up()
+        self.agent("alice", "bob", "carol")
+        message = self.send("alice", "TO: bob\n\nx")
+        self.wait(lambda: self.state(message) == {"bob": "delivered"})
+        for verb in ("ack", "nack"):
+            for agent, which in (("carol", message), ("bob", "nobody/1"), ("bob", "../../../etc/passwd")):
+                self.assertIn(f"agent '{agent}' has received no message '{which}'",
+                              self.command(verb, agent, which, code=1).stderr)
+        for agent in ("bob", "carol"):
+            self.assertEqual(list((self.root / "agents" / agent / "outbox").glob("*.msg")), [])
+        self.command("ack", "bob", message)
+        self.wait(lambda: self.state(message) == {"bob": "acked"})
+        self.assertEqual(json.loads(self.command("status", "--json").stdout)["dead_letters"], 0)
+        self.assertEqual(self.inbox("carol"), [])
+
+    def test_the_first_answer_counts(self):
+        self.up()
+        self.agent("alice", "bob")
+        for first, second in (("ack", "nack"), ("nack", "ack")):
+            message = self.send("alice", "TO: bob\nRECEIPT: yes\n\nx")
+            self.wait(lambda: self.state(message) == {"bob": "delivered"})
+            self.command(first, "bob", message)
+            self.wait(lambda: self.state(message) == {"bob": first + "ed"})
+            refused = self.command(second, "bob", message, code=1).stderr
+            self.assertIn(f"is {first}ed already; the first answer counts", refused)
+            self.command(first, "bob", message)  # as somebody does who was killed
+            other = self.send("bob", f"TO: __orchestrator__\nKIND: {second}\nREFERENCE: {message}\n\n")
+            self.wait(lambda: any(headers.get("REFERENCE") == other for headers, _ in self.inbox("bob")))
+            self.assertEqual(self.state(message), {"bob": first + "ed"})
+            states = [headers["STATE"] for headers, _ in self.inbox("alice") if headers.get("REFERENCE") == message]
+            self.assertEqual(states[-1], first + "ed")
+            self.assertNotIn(second + "ed", states)
+
+    def test_two_answers_in_one_round(self):
+        self.up()
+        self.agent("alice", "bob")
+        message = self.send("alice", "TO: bob\nRECEIPT: yes\n\nx")
+        self.wait(lambda: self.state(message) == {"bob": "delivered"})
+        os.kill(self.process.pid, signal.SIGSTOP)
+        self.send("bob", f"TO: __orchestrator__\nKIND: nack\nREFERENCE: {message}\n\nno")
+        other = self.send("bob", f"TO: __orchestrator__\nKIND: ack\nREFERENCE: {message}\n\n")
+        os.kill(self.process.pid, signal.SIGCONT)
+        self.wait(lambda: any(headers.get("REFERENCE") == other for headers, _ in self.inbox("bob")))
+        self.assertEqual(self.state(message), {"bob": "nacked"})
 
 
 class Removing(RelayCase):
@@ -176,8 +248,65 @@ class Removing(RelayCase):
         self.assertIn("--force", refused)
         self.assertEqual(len(self.inbox("bob")), 1)
         self.assertEqual(self.statuses()["bob"], "active")
-        self.assertEqual(self.command("remove", "bob", "--force").stderr, "lost: 1 unread message\n")
+        self.assertEqual(self.command("remove", "bob", "--force").stderr, "now dead letters: 1 unread message\n")
         self.assertFalse((self.root / "agents/bob").exists())
+
+    def check_unread_is_dead(self, messages, read):
+        """After bob was removed, and a relay was running."""
+        def nacks():
+            return sorted(headers["REFERENCE"] for headers, _ in self.inbox("alice") if headers["KIND"] == "nack")
+        self.wait(lambda: nacks() == sorted(messages))
+        self.assertEqual(len(json.loads(self.command("dead", "list", "--json").stdout)), min(len(messages), 1000))
+        for message in (messages[0], messages[-1]):
+            self.assertEqual(self.state(message), {"bob": "dead"})
+        self.assertEqual(self.state(read), {"bob": "read"})
+        reports = [headers for headers, _ in self.inbox("alice") if headers.get("STATE") == "read"]
+        self.assertEqual([headers["REFERENCE"] for headers in reports], [read])
+        self.agent("bob")
+        last = self.send("alice", "TO: bob\n\nlast")
+        self.wait(lambda: self.state(last) == {"bob": "delivered"})
+        os.rename(self.root / "agents/bob", self.root / "bob")  # back again: his inbox is compared with the ledger
+        self.wait(lambda: self.statuses()["bob"] == "terminated")
+        os.rename(self.root / "bob", self.root / "agents/bob")
+        self.wait(lambda: self.statuses()["bob"] == "active")
+        after = self.send("alice", "TO: bob\n\nafter")
+        self.wait(lambda: self.state(after) == {"bob": "delivered"})
+        self.assertEqual(nacks(), sorted(messages))
+        for message in (messages[0], messages[-1]):
+            self.assertEqual(self.state(message), {"bob": "dead"})
+        self.assertEqual([body for _, body in self.inbox("bob")], [b"last", b"after"])
+        self.fsck()
+
+    def send_some(self, count):
+        """Returns messages that bob has not read, and one that he has."""
+        self.up()
+        self.agent("alice", "bob")
+        read = self.send("alice", "TO: bob\nRECEIPT: yes\n\nread")
+        self.wait(lambda: self.state(read) == {"bob": "delivered"})
+        self.command("inbox", "bob", "--take")
+        self.wait(lambda: self.state(read) == {"bob": "read"})
+        messages = [self.send("alice", f"TO: bob\nRECEIPT: yes\n\n{number}") for number in range(count)]
+        self.wait(lambda: all(self.state(message) == {"bob": "delivered"} for message in messages[-3:]))
+        return messages, read
+
+    def test_what_is_unread_becomes_dead_letters_and_is_never_read(self):
+        messages, read = self.send_some(3)
+        self.command("remove", "bob", "--force")
+        self.check_unread_is_dead(messages, read)
+
+    def test_more_unread_messages_than_a_page_become_dead_letters(self):
+        messages, read = self.send_some(1100)
+        self.assertEqual(self.command("remove", "bob", "--force").stderr, "now dead letters: 1100 unread messages\n")
+        self.check_unread_is_dead(messages, read)
+
+    def test_without_a_relay_what_is_unread_becomes_dead_letters_later(self):
+        messages, read = self.send_some(3)
+        self.stop()
+        self.assertIn("then dead letters: 3 unread messages", self.command("remove", "bob", "--force").stderr)
+        self.command("register", "bob")  # before the relay knows that he was removed
+        self.up()
+        self.wait(lambda: self.state(messages[-1]) == {"bob": "dead"})
+        self.check_unread_is_dead(messages, read)
 
     def is_removal_asked_for(self):
         return query(self.root, "SELECT 1 FROM pending_operations WHERE operation_type = 'remove'")
@@ -238,13 +367,16 @@ class Removing(RelayCase):
         self.wait(lambda: len(self.inbox("bob")) == 2)
         self.fsck()
 
-    def test_without_a_relay_the_next_one_does_the_rest(self):
-        self.up()
-        self.agent("alice", "bob")
+    def stop(self):
         self.command("down")
         self.process.wait()
         self.process.stderr.close()
         self.process = None
+
+    def test_without_a_relay_the_next_one_does_the_rest(self):
+        self.up()
+        self.agent("alice", "bob")
+        self.stop()
         outbox = self.root / "agents/bob/outbox"
         (outbox / "1706123456789012345-a1b2c3d4.msg").write_text("TO: alice\n\nx")
         self.assertIn("has 1 unsent message", self.command("remove", "bob", code=1).stderr)

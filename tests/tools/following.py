@@ -42,7 +42,8 @@ def indexed_files(world):
 class Watching:
     """`warren context a add --watch …`, with its lines as they come."""
 
-    def __init__(self, world, *words):
+    def __init__(self, world, *words, says=None):
+        self.first = says
         self.process = subprocess.Popen([program(), "context", "a", "add", "--watch", "--json", *words], cwd=world.dir, env=world.env,
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.lines = queue.Queue()
@@ -58,8 +59,17 @@ class Watching:
 
     def __enter__(self):
         self.report = self.next()
+        if self.first:
+            self.says(self.first)
         assert "watching" in self.errors.get(timeout=60)
         return self
+
+    def says(self, text):
+        """Waits until it has said so."""
+        seen = []
+        while not seen or text not in seen[-1]:
+            seen.append(self.errors.get(timeout=60))
+            assert seen[-1] is not None, (text, seen)
 
     def __exit__(self, *_):
         if self.process.poll() is None:
@@ -133,16 +143,78 @@ def what_was_changed_here_is_not_deleted(world):
         world.tool("context_write", {"path": top + "/own.md", "content": "mine\n"})
         # The folder itself goes, as when it is not mounted any more: its items stay.
         os.rename(world.path("p"), world.path("q"))
+        watching.says("p is gone; its items stay")
         write(world, "q/c.md", b"three\n")
-        assert watching.process.wait(timeout=60) == 1
+        assert watching.interrupt() == 0
     os.mkdir(world.path("p"))
     assert world.tool("context_exists", {"path": top + "/b.md"})["exists"] is True
+    with Watching(world, "p", says="p is empty now; its items stay") as watching:  # nor does a mount point delete them
+        assert watching.report["deleted"] == 0, watching.report
+        assert watching.interrupt() == 0
+    assert world.tool("context_exists", {"path": top + "/b.md"})["exists"] is True
+    write(world, "p/new.md", b"new\n")
     with Watching(world, "p") as watching:  # what was deleted meanwhile is found at the start
         assert watching.report["deleted"] == 1 and len(watching.report["failures"]) == 1, watching.report
         assert watching.interrupt() == 0
     assert world.run("context", "a", "read", top + "/a.md") == b"mine\n"
     assert world.run("context", "a", "read", top + "/own.md") == b"mine\n"
     assert world.tool("context_exists", {"path": top + "/b.md"})["exists"] is False
+
+
+def a_folder_that_is_replaced_is_followed(world):
+    write(world, "p/a.md", b"one\n")
+    write(world, "p/d/b.md", b"two\n")
+    with Watching(world, "p", "--drive", "d") as watching:
+        os.rename(world.path("p"), world.path("old"))
+        write(world, "p/back.md", b"back\n")  # as with git checkout or rsync
+        watching.until(("added", ":/p/back.md"), ("deleted", ":/p/a.md"), ("deleted", ":/p/d/b.md"))
+        write(world, "p/more.md", b"more\n")
+        watching.until(("added", ":/p/more.md"))
+        write(world, "old/c.md", b"not ours any more\n")
+        os.rename(world.path("p"), world.path("away"))
+        watching.says("p is gone; its items stay")
+        os.mkdir(world.path("p"))
+        watching.says("p is empty now; its items stay")
+        os.rmdir(world.path("p"))
+        watching.says("p is gone; its items stay")
+        os.rename(world.path("old"), world.path("p"))
+        watching.says("p is there again")
+        watching.until(("added", ":/p/a.md"), ("added", ":/p/d/b.md"), ("added", ":/p/c.md"), ("deleted", ":/p/more.md"))
+        assert watching.interrupt() == 0
+
+
+def a_mount_point_is_followed(world):
+    place = world.path("p")
+    os.mkdir(place)
+    subprocess.run(["mount", "-t", "tmpfs", "none", place], check=True)
+    try:
+        write(world, "p/a.md", b"one\n")
+        with Watching(world, "p", "--drive", "d") as watching:
+            subprocess.run(["umount", place], check=True)
+            watching.says("p is empty now; its items stay")
+            subprocess.run(["mount", "-t", "tmpfs", "none", place], check=True)
+            write(world, "p/b.md", b"two\n")
+            watching.until(("added", ":/p/b.md"), ("deleted", ":/p/a.md"))
+            write(world, "p/c.md", b"three\n")
+            watching.until(("added", ":/p/c.md"))
+            assert watching.interrupt() == 0
+    finally:
+        subprocess.run(["umount", "-l", place], check=False)
+
+
+def a_file_becomes_a_folder_and_back(world):
+    write(world, "p/a.md", b"one\n")
+    with Watching(world, "p", "--drive", "d") as watching:
+        os.unlink(world.path("p/a.md"))
+        write(world, "p/a.md/x.md", b"in\n")
+        seen = watching.until(("added", ":/p/a.md/x.md"))
+        assert not any(line["change"] == "failed" for line in seen), seen
+        os.unlink(world.path("p/a.md/x.md"))
+        os.rmdir(world.path("p/a.md"))
+        write(world, "p/a.md", b"two\n")
+        seen = watching.until(("added", ":/p/a.md"))
+        assert not any(line["change"] == "failed" for line in seen), seen
+        assert watching.interrupt() == 0
 
 
 def an_agent_is_not_its_own_source(world):
@@ -256,5 +328,6 @@ def a_restored_checkpoint_has_its_items(world):
 
 
 if __name__ == "__main__":
-    run_topic([a_watched_folder_is_followed, what_was_changed_here_is_not_deleted, an_agent_is_not_its_own_source, one_file_is_watched, a_terminal_gets_a_bar, few_descriptors_are_enough,
+    run_topic([a_watched_folder_is_followed, what_was_changed_here_is_not_deleted, a_folder_that_is_replaced_is_followed, a_mount_point_is_followed,
+               a_file_becomes_a_folder_and_back, an_agent_is_not_its_own_source, one_file_is_watched, a_terminal_gets_a_bar, few_descriptors_are_enough,
                a_session_is_a_drive, a_restored_checkpoint_has_its_items])

@@ -89,7 +89,9 @@ class RelayClient {
 
   // These take the message out of the inbox.
   Status take(const std::string& file);  // it counts as read; kNotFound: it is not there
-  // By the name in the inbox, or by the id: the sender learns whether it was processed. Ok if it is not there any more.
+  // By the name in the inbox, or by the id: the sender learns whether it was processed. kNotFound: the message is
+  // neither in the inbox nor among those that were taken, and nothing is sent. The first answer counts: the relay
+  // refuses another.
   Status acknowledge(std::string_view reference);
   Status refuse(std::string_view reference, std::string_view why);
 

@@ -10,6 +10,7 @@
 #include "backends/blob/blob_key.h"
 #include "base/ascii.h"
 #include "base/path.h"
+#include "base/percent.h"
 #include "clients/url_options.h"
 
 namespace warren {

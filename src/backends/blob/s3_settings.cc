@@ -8,6 +8,7 @@
 #include "backends/blob/blob_key.h"
 #include "base/ascii.h"
 #include "base/path.h"
+#include "base/percent.h"
 #include "clients/url.h"
 #include "clients/url_options.h"
 #include "os/host_files.h"

@@ -9,6 +9,7 @@
 
 #include "base/ascii.h"
 #include "base/bytes.h"
+#include "base/percent.h"
 #include "clients/url.h"
 #include "crypto/digest.h"
 

@@ -5,6 +5,7 @@
 #include "backends/blob/blob_key.h"
 #include "backends/vector/vector_item.h"
 #include "base/path.h"
+#include "base/percent.h"
 
 namespace warren {
 namespace {

@@ -1,5 +1,6 @@
 // log: what happened to an agent, or to a path in it.
 #include <algorithm>
+#include <filesystem>
 
 #include <fmt/format.h>
 
@@ -20,7 +21,10 @@ namespace {
 
 Result<LogFilter> log_filter(Context& context, const Arguments& args) {
   LogFilter filter;
-  if (auto path = args.find("PATH")) filter.path = WARREN_TRY(normalise_path(*path));
+  if (auto path = args.find("PATH")) {  // it may be deleted: '..' is resolved as text
+    std::string whole = WARREN_TRY(normalise_path(*path));
+    filter.path = WARREN_TRY(normalise_path(std::filesystem::path(whole).lexically_normal().string()));
+  }
   if (auto since = args.find("since")) {
     std::int64_t seconds = WARREN_TRY(parse_time(*since, context.out.zone()));
     filter.since_us = seconds * 1'000'000;

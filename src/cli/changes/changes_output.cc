@@ -32,16 +32,6 @@ void print_recovery(Output& err, const UndoRecovery& recovery) {
   if (recovery.note) err.line(err.name(*recovery.note));
 }
 
-std::string_view change_word(TreeChangeKind kind) {
-  switch (kind) {
-    case TreeChangeKind::kAdded: return "added";
-    case TreeChangeKind::kModified: return "modified";
-    case TreeChangeKind::kDeleted: return "deleted";
-    case TreeChangeKind::kRenamed: return "renamed";
-  }
-  return "?";
-}
-
 std::string_view type_word_of(const TreeChange& change) { return type_word(change.node().mode); }
 
 std::string change_line(const Output& out, const TreeChange& change) {

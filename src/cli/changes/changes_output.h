@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "changes/change_word.h"
 #include "changes/changes.h"
 #include "changes/open_overlay.h"
 #include "changes/remarks.h"
@@ -15,7 +16,6 @@ namespace warren::cli {
 void print_recovery(Output& err, const Recovery& recovery);
 void print_recovery(Output& err, const UndoRecovery& recovery);
 
-std::string_view change_word(TreeChangeKind kind);                     // "added"
 std::string_view type_word_of(const TreeChange& change);               // "file"
 std::string change_line(const Output& out, const TreeChange& change);  // "M f /path", "R f /old -> /new"
 

@@ -366,8 +366,7 @@ Command make_apply() {
           "by git as the branch warren/ID, and only the rest is written as files; .git itself is left out unless a "
           "PATH "
           "names it.",
-      .positionals = {optional_id_argument(),
-                      {.name = "PATH", .help = "only changes at or below PATH", .times = Times::kAny}},
+      .positionals = {optional_id_argument(), changed_path_argument()},
       .options = apply_options(),
       .subcommands = {},
       .handler = run_apply};

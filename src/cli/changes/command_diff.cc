@@ -237,8 +237,7 @@ Command make_diff() {
           "names it: what the agent has committed is named instead. "
           "PATH is a path, which includes everything below it, or a pattern: * ? [a-z] **. "
           "With A..B as ID, shows what session B has that session A has not.",
-      .positionals = {optional_id_argument(),
-                      {.name = "PATH", .help = "only changes at or below PATH", .times = Times::kAny}},
+      .positionals = {optional_id_argument(), changed_path_argument()},
       .options = {{.name = "patch", .letter = 'p', .help = "print a patch for git apply and patch -p1"},
                   {.name = "stat", .help = "print the number of changed lines for each file"},
                   {.name = "name-only", .help = "print only the paths"},

@@ -62,8 +62,7 @@ Command make_discard() {
               "Without PATH all changes are dropped. Changes that cannot stay are dropped too: everything below a "
               "directory that was added, renamed or deleted, and a new node at the old name of a renamed file. "
               "`warren diff` shows the changes. Dropped changes cannot be restored.",
-          .positionals = {optional_id_argument(),
-                          {.name = "PATH", .help = "only changes at or below PATH", .times = Times::kAny}},
+          .positionals = {optional_id_argument(), changed_path_argument()},
           .options = {{.name = "yes", .letter = 'y', .help = "do not ask"}, keep_option()},
           .subcommands = {},
           .handler = run_discard};

@@ -18,8 +18,7 @@ Command make_review() {
           "enough. Space takes or leaves a change, a directory or a part of a file; enter applies what is taken, "
           "after a question; q quits and writes nothing; ? shows all keys. What is left stays a change of the "
           "agent. Commits do not count here: `warren apply --commits` brings them.",
-      .positionals = {optional_id_argument(),
-                      {.name = "PATH", .help = "only changes at or below PATH", .times = Times::kAny}},
+      .positionals = {optional_id_argument(), changed_path_argument()},
       .options = {exclude_option(),
                   keep_option(),
                   {.name = "yes", .letter = 'y', .help = "also apply files that run by themselves, such as git hooks"},

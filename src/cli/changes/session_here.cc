@@ -43,4 +43,9 @@ Positional optional_id_argument() {
           .suggest = Suggest::kAgents};
 }
 
+Positional changed_path_argument() {
+  return {
+      .name = "PATH", .help = "only changes at or below PATH", .times = Times::kAny, .suggest = Suggest::kBasePaths};
+}
+
 }  // namespace warren::cli

@@ -11,5 +11,6 @@ namespace warren::cli {
 Result<Arguments> with_session_here(const Arguments& args);
 
 Positional optional_id_argument();
+Positional changed_path_argument();  // PATH, after it
 
 }  // namespace warren::cli

@@ -160,7 +160,7 @@ Result<Exit> watch_sources(Context& context, const Arguments& args) {
     WARREN_TRY(watch->add(ingest, what).within([&] { return "watch " + quote(what); }));
   }
   if (ProgressBar::is_watched(context)) bar.set_totals(measure(ingest, args));
-  Status done = watch->catch_up(ingest);
+  Status done = watch->catch_up(context, ingest);
   bar.end();
   if (!done.ok() && !watch->is_interrupted()) return std::move(done).take_error();
   WARREN_TRY(view.fs->check_recorded());

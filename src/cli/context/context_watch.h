@@ -25,10 +25,11 @@ class ContextWatch {
   // kNotFound, kInvalid, kLimit.
   Status add(Ingest& ingest, const std::string& host_path);
 
-  // Brings the items up to date; deletes those whose files are gone.
-  Status catch_up(Ingest& ingest);
-  // Waits for changes and follows them, with a line for each. Ends with a signal, or with kNotFound when no source is
-  // left.
+  // Brings the items up to date; deletes those whose files are gone. An empty folder deletes nothing: it may be where
+  // something is not mounted.
+  Status catch_up(Context& context, Ingest& ingest);
+  // Waits for changes and follows them, with a line for each, until a signal comes. A folder that is gone keeps its
+  // items; when it is back, they are brought up to date.
   // While nothing happens, `run_idle_work` is called as long as it returns that there is more to do.
   using IdleWork = std::function<bool()>;
   Result<Exit> run(Context& context, const Arguments& args, OpenView& view, Ingest& ingest,
@@ -38,13 +39,21 @@ class ContextWatch {
  private:
   ContextWatch(Signals signals, SourceWatch watch) : signals_(std::move(signals)), watch_(std::move(watch)) {}
 
+  enum class State { kNew, kFollowed, kGone, kEmpty };
+  struct Watched {
+    IngestSource source;  // with the identity of the folder that is followed
+    State state = State::kNew;
+  };
+
   Status follow(Context& context, Ingest& ingest, const SourceWatch::Changes& changes);
   Result<bool> wait_for_change(const IdleWork& run_idle_work);
-  Status follow_source(Ingest& ingest, const IngestSource& source, const SourceWatch::Changes& changes);
+  Status follow_changes(Ingest& ingest, const IngestSource& source, const SourceWatch::Changes& changes);
+  Status look_at(Context& context, Ingest& ingest, Watched& watched);
+  Status begin(Ingest& ingest, Watched& watched, const FolderIdentity& identity);
 
   Signals signals_;
   SourceWatch watch_;
-  std::vector<IngestSource> sources_;
+  std::vector<Watched> sources_;
   bool is_interrupted_ = false;
 };
 

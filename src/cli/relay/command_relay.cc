@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include "agent/relay_root.h"
 #include "base/path.h"
 #include "cli/commands.h"
 #include "cli/relay/relay_commands.h"
 #include "cli/syntax/args.h"
 #include "relay/ledger/open_ledger.h"
 #include "relay/protocol/names.h"
+#include "relay/root/registered.h"
 #include "text/nearest.h"
 
 namespace warren::cli {
@@ -20,20 +22,15 @@ Option relay_root_option() {
           .suggest = Suggest::kHostDirs};
 }
 
-Result<std::string> relay_root_path(Context& context, const Arguments& args) {
-  if (auto given = args.find("root"); given && !given->empty()) return *given;
-  std::optional<std::string> home = context.environment("HOME");
-  if (!home || home->empty()) return Error(Code::kInvalid, "HOME is not set", "use '--root'");
-  return join_path(*home, ".agent-relay");
-}
+Result<std::string> relay_root_path(const Arguments& args) { return find_relay_root(args.find("root")); }
 
-Result<std::unique_ptr<relay::Root>> open_relay_root(Context& context, const Arguments& args) {
-  std::string path = WARREN_TRY(relay_root_path(context, args));
+Result<std::unique_ptr<relay::Root>> open_relay_root(const Arguments& args) {
+  std::string path = WARREN_TRY(relay_root_path(args));
   return relay::Root::open(path, relay::MakeRoot::kNo);
 }
 
-Result<std::unique_ptr<relay::Root>> open_agent_root(Context& context, const Arguments& args) {
-  std::string path = WARREN_TRY(relay_root_path(context, args));
+Result<std::unique_ptr<relay::Root>> open_agent_root(const Arguments& args) {
+  std::string path = WARREN_TRY(relay_root_path(args));
   return relay::Root::open_for_agent(path);
 }
 
@@ -42,18 +39,17 @@ namespace {
 constexpr std::string_view kDefaultSender = "Operator";
 
 // The advice is added to the hint.
-Status check_is_registered(const relay::Root& root, const std::string& agent, std::string_view advice) {
-  WARREN_TRY(relay::check_agent_name(agent));
-  Result<Fd> home = relay::open_below(root.agents(), agent, O_PATH | O_DIRECTORY);
-  if (home.ok()) return Ok{};
-  if (home.error().code() != Code::kNotFound) return home.error();
+Status check_named_agent(const relay::Root& root, const std::string& agent, std::string_view advice) {
+  Status registered = relay::check_is_registered(root, agent, "");
+  bool is_missing = !registered.ok() && registered.error().code() == Code::kNotFound;
+  if (!is_missing) return registered;
   Result<std::vector<std::string>> listed = root.list_agents();
   std::vector<std::string> names = listed.ok() ? *listed : std::vector<std::string>();  // not everybody may list them
   std::string similar = nearest(agent, std::vector<std::string_view>(names.begin(), names.end()));
   std::string hint =
       similar.empty() ? "`warren relay agents` lists the agents" : fmt::format("did you mean {}?", quote(similar));
   if (!advice.empty()) hint += fmt::format("{} {}", similar.empty() ? ";" : "", advice);
-  return Error(Code::kNotFound, fmt::format("there is no agent {}", quote(agent)), hint);
+  return std::move(registered).take_error().with_hint(hint);
 }
 
 Result<std::unique_ptr<relay::Client>> make_relay_client(Context& context, relay::Root& root,
@@ -68,7 +64,7 @@ Result<std::unique_ptr<relay::Client>> make_relay_client(Context& context, relay
 }  // namespace
 
 Status check_relay_agent(const relay::Root& root, const std::string& agent) {
-  return check_is_registered(root, agent, "");
+  return check_named_agent(root, agent, "");
 }
 
 Result<std::unique_ptr<relay::Client>> open_relay_client(Context& context, relay::Root& root,
@@ -91,7 +87,7 @@ std::vector<Option> relay_sender_options(std::string_view help) {
 Result<std::unique_ptr<relay::Client>> open_relay_sender(Context& context, relay::Root& root, const Arguments& args) {
   const std::string& agent = args.get("from");
   bool may_register = args.has("register") || agent == kDefaultSender;
-  if (!may_register) WARREN_TRY(check_is_registered(root, agent, "to register a new agent, add --register"));
+  if (!may_register) WARREN_TRY(check_named_agent(root, agent, "to register a new agent, add --register"));
   return make_relay_client(context, root, agent);
 }
 

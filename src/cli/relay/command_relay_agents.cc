@@ -47,7 +47,7 @@ void show_agent(Context& context, const relay::AgentRow& agent, const relay::Lif
 }
 
 Result<Exit> run_agents(Context& context, const Arguments& args) {
-  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto root = WARREN_TRY(open_relay_root(args));
   auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
   std::vector<relay::AgentRow> agents = WARREN_TRY(ledger->list_agents());
   if (ledger->homes() != nullptr) {  // show the label instead of the id
@@ -68,8 +68,8 @@ Result<Exit> run_agents(Context& context, const Arguments& args) {
   return Exit::kOk;
 }
 
-Result<Exit> run_register(Context& context, const Arguments& args) {
-  auto root = WARREN_TRY(open_relay_root(context, args));
+Result<Exit> run_register(Context&, const Arguments& args) {
+  auto root = WARREN_TRY(open_relay_root(args));
   const std::string& name = args.get("NAME");
   if (!args.has("user")) {
     WARREN_TRY(root->make_agent(name));
@@ -133,7 +133,7 @@ Result<relay::SpawnRequest> spawn_request(Context& context, const Arguments& arg
 Result<Exit> run_spawn(Context& context, const Arguments& args) {
   if (!args.has("cli")) return refuse(context, "--cli is required: a key of config.json's \"spawn\": \"clis\"");
   relay::SpawnRequest request = WARREN_TRY(spawn_request(context, args));
-  auto root = WARREN_TRY(open_agent_root(context, args));
+  auto root = WARREN_TRY(open_agent_root(args));
   if (args.has("wait")) WARREN_TRY(check_can_wait(*root));
   auto client = WARREN_TRY(open_relay_sender(context, *root, args));
   relay::Message message{.to = std::string(relay::kOrchestrator), .kind = "spawn"};
@@ -160,7 +160,7 @@ Result<Exit> run_release(Context& context, const Arguments& args) {
   WARREN_TRY(relay::check_agent_name(name));
   std::string reason = args.find("reason").value_or("");
   if (reason.find_first_of("\r\n") != reason.npos) return Error(Code::kInvalid, "'--reason' contains a line break");
-  auto root = WARREN_TRY(open_agent_root(context, args));
+  auto root = WARREN_TRY(open_agent_root(args));
   if (args.has("wait")) WARREN_TRY(check_can_wait(*root));
   auto client = WARREN_TRY(open_relay_sender(context, *root, args));
   relay::Message message{.to = std::string(relay::kOrchestrator), .kind = "release"};

@@ -60,7 +60,7 @@ namespace {
 constexpr int kPrefixes = 256;
 
 Result<Exit> run_list(Context& context, const Arguments& args) {
-  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto root = WARREN_TRY(open_relay_root(args));
   auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
   Json list = Json::array();
   for (int prefix = 0; prefix < kPrefixes; ++prefix) {
@@ -84,7 +84,7 @@ Result<Exit> run_list(Context& context, const Arguments& args) {
 }
 
 Result<Exit> run_collect(Context& context, const Arguments& args) {
-  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto root = WARREN_TRY(open_relay_root(args));
   if (!root->is_locked_by_other()) {
     return Error(Code::kUnavailable, fmt::format("no relay is running at {}", quote(root->path())),
                  "a relay collects by itself once it runs");

@@ -27,7 +27,7 @@ Json letter_json(const relay::DeadLetter& letter) {
 }
 
 Result<Exit> run_dead_list(Context& context, const Arguments& args) {
-  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto root = WARREN_TRY(open_relay_root(args));
   auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
   std::vector<relay::DeadLetter> letters = WARREN_TRY(ledger->list_dead(kShown));
   Json list = Json::array();
@@ -48,7 +48,7 @@ Result<relay::DeadLetter> get_letter(relay::Ledger& ledger, std::int64_t id) {
 }
 
 Result<Exit> run_dead_show(Context& context, const Arguments& args) {
-  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto root = WARREN_TRY(open_relay_root(args));
   auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
   relay::DeadLetter letter = WARREN_TRY(get_letter(*ledger, args.integer("LETTER")));
   std::optional<relay::StoredMessage> message = WARREN_TRY(ledger->find_message(letter.message_id));
@@ -73,7 +73,7 @@ struct Requested {
 
 Result<Requested> request(Context& context, const Arguments& args, std::int64_t letter, std::string_view what) {
   Requested out;
-  out.root = WARREN_TRY(open_relay_root(context, args));
+  out.root = WARREN_TRY(open_relay_root(args));
   auto ledger = WARREN_TRY(open_relay_ledger(context, *out.root, relay::LedgerUse::kRequest));
   auto transaction = WARREN_TRY(ledger->begin());
   out.letter = WARREN_TRY(get_letter(*ledger, letter));
@@ -148,7 +148,7 @@ Json operation_json(const relay::RecordedOperation& one) {
 }
 
 Result<Exit> run_operations(Context& context, const Arguments& args) {
-  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto root = WARREN_TRY(open_relay_root(args));
   auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
   std::vector<relay::RecordedOperation> operations = WARREN_TRY(ledger->list_operations(kShown));
   Json list = Json::array();
@@ -166,7 +166,7 @@ Result<Exit> run_operations(Context& context, const Arguments& args) {
 }
 
 Result<Exit> run_archive_list(Context& context, const Arguments& args) {
-  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto root = WARREN_TRY(open_relay_root(args));
   std::vector<relay::ArchiveDay> days = WARREN_TRY(relay::list_archive(*root));
   Json list = Json::array();
   for (const relay::ArchiveDay& day : days) {
@@ -178,7 +178,7 @@ Result<Exit> run_archive_list(Context& context, const Arguments& args) {
 }
 
 Result<Exit> run_archive_prune(Context& context, const Arguments& args) {
-  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto root = WARREN_TRY(open_relay_root(args));
   auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
   std::chrono::milliseconds age = WARREN_TRY(parse_duration(args.get("older")));
   std::int64_t before = context.clock.now().seconds - std::chrono::duration_cast<std::chrono::seconds>(age).count();
@@ -189,7 +189,7 @@ Result<Exit> run_archive_prune(Context& context, const Arguments& args) {
 }
 
 Result<Exit> run_backup(Context& context, const Arguments& args) {
-  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto root = WARREN_TRY(open_relay_root(args));
   auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
   WARREN_TRY(ledger->backup_to(args.get("FILE")));
   return Exit::kOk;
@@ -197,7 +197,7 @@ Result<Exit> run_backup(Context& context, const Arguments& args) {
 
 Result<Exit> run_adopt(Context& context, const Arguments& args) {
   const std::string& name = args.get("NAME");
-  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto root = WARREN_TRY(open_relay_root(args));
   auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRequest));
   relay::Homes* homes = ledger->homes();
   if (homes == nullptr) return Error(Code::kUnsupported, "the ledger of this relay is not shared");
@@ -210,7 +210,7 @@ Result<Exit> run_adopt(Context& context, const Arguments& args) {
 }
 
 Result<Exit> run_fsck(Context& context, const Arguments& args) {
-  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto root = WARREN_TRY(open_relay_root(args));
   bool repairs = args.has("repair");
   if (repairs) WARREN_TRY(root->lock());
   auto ledger =

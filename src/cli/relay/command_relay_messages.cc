@@ -123,7 +123,7 @@ bool knows_no_relay(const relay::Root& root) {
 
 Result<Exit> send(Context& context, const Arguments& args, std::string to) {
   WARREN_TRY(check_recipient(to));
-  auto root = WARREN_TRY(open_agent_root(context, args));
+  auto root = WARREN_TRY(open_agent_root(args));
   if (args.has("wait")) WARREN_TRY(check_can_wait(*root));
   auto client = WARREN_TRY(open_relay_sender(context, *root, args));
   relay::Message message{.to = std::move(to)};
@@ -190,7 +190,7 @@ void show(Context& context, const relay::Received& received, const Json& attachm
 }
 
 Result<Exit> run_inbox(Context& context, const Arguments& args) {
-  auto root = WARREN_TRY(open_agent_root(context, args));
+  auto root = WARREN_TRY(open_agent_root(args));
   auto client = WARREN_TRY(open_relay_client(context, *root, args.get("NAME")));
   Fd inbox = WARREN_TRY(root->open_inbox(args.get("NAME")));
   std::optional<RelayWaiting> waiting;
@@ -226,22 +226,41 @@ Result<Exit> run_inbox(Context& context, const Arguments& args) {
   }
 }
 
+// The relay refuses a second answer, but later. An agent of another user cannot see the ledger.
+Status check_first_answer(Context& context, const relay::Root& root, relay::Client& client, const std::string& message,
+                          relay::DeliveryState answer) {
+  std::string file = WARREN_TRY(client.find_received(message));
+  Result<std::unique_ptr<relay::Ledger>> ledger = open_relay_ledger(context, root, relay::LedgerUse::kRead);
+  if (!ledger.ok()) return Ok{};
+  Result<std::optional<relay::Delivery>> found = (*ledger)->find_in_inbox(client.agent(), file);
+  if (!found.ok() || !*found) return Ok{};
+  relay::DeliveryState state = (*found)->state;
+  bool is_answered = state == relay::DeliveryState::kAcked || state == relay::DeliveryState::kNacked;
+  if (!is_answered || state == answer) return Ok{};
+  return Error(Code::kConflict,
+               fmt::format("message {} is {} already; the first answer counts", quote(message), relay::name_of(state)));
+}
+
 Result<Exit> run_ack(Context& context, const Arguments& args) {
-  auto root = WARREN_TRY(open_agent_root(context, args));
+  auto root = WARREN_TRY(open_agent_root(args));
   auto client = WARREN_TRY(open_relay_client(context, *root, args.get("NAME")));
-  WARREN_TRY(client->acknowledge(args.get("MESSAGE")));
+  const std::string& message = args.get("MESSAGE");
+  WARREN_TRY(check_first_answer(context, *root, *client, message, relay::DeliveryState::kAcked));
+  WARREN_TRY(client->acknowledge(message));
   return Exit::kOk;
 }
 
 Result<Exit> run_nack(Context& context, const Arguments& args) {
-  auto root = WARREN_TRY(open_agent_root(context, args));
+  auto root = WARREN_TRY(open_agent_root(args));
   auto client = WARREN_TRY(open_relay_client(context, *root, args.get("NAME")));
-  WARREN_TRY(client->refuse(args.get("MESSAGE"), args.find("REASON").value_or("")));
+  const std::string& message = args.get("MESSAGE");
+  WARREN_TRY(check_first_answer(context, *root, *client, message, relay::DeliveryState::kNacked));
+  WARREN_TRY(client->refuse(message, args.find("REASON").value_or("")));
   return Exit::kOk;
 }
 
 Result<Exit> change_subscription(Context& context, const Arguments& args, std::string_view kind) {
-  auto root = WARREN_TRY(open_agent_root(context, args));
+  auto root = WARREN_TRY(open_agent_root(args));
   auto client = WARREN_TRY(open_relay_client(context, *root, args.get("NAME")));
   std::string_view channel = args.get("CHANNEL");
   if (channel.starts_with('#')) channel.remove_prefix(1);
@@ -260,7 +279,7 @@ Result<Exit> run_unsubscribe(Context& context, const Arguments& args) {
 }
 
 Result<Exit> run_channels(Context& context, const Arguments& args) {
-  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto root = WARREN_TRY(open_relay_root(args));
   auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
   auto channels = WARREN_TRY(ledger->list_subscriptions());
   Json json = Json::object();

@@ -65,7 +65,7 @@ std::string in_words(const Belongings& mail) {
 
 Error has_mail(const std::string& name, const Belongings& mail) {
   return {Code::kNotEmpty, fmt::format("agent {} has {}", quote(name), in_words(mail)),
-          "with --force, unread and unsent messages are lost, and waiting ones become dead letters"};
+          "with --force, unread and waiting messages become dead letters, and unsent ones are lost"};
 }
 
 Status check_has_no_process(relay::Ledger& ledger, const std::string& name) {
@@ -97,16 +97,23 @@ Status put_back(const relay::Root& root, const std::string& aside, const std::st
   return system_error(errno, fmt::format("put the directory of agent {} back; it is 'tmp/{}'", quote(name), aside));
 }
 
-Result<std::int64_t> request_removal(relay::Ledger& ledger, const relay::Root& root, const std::string& name) {
+// Given the `directory`, the relay buries what is unread in it.
+Result<std::int64_t> request_removal(relay::Ledger& ledger, const relay::Root& root, const std::string& name,
+                                     const std::optional<std::string>& directory) {
+  Json payload{{"agent", name}};
+  if (directory) payload["directory"] = *directory;
   auto transaction = WARREN_TRY(ledger.begin());
-  std::int64_t operation = WARREN_TRY(ledger.request("remove", dump_json({{"agent", name}}), name));
+  std::int64_t operation = WARREN_TRY(ledger.request("remove", dump_json(payload), name));
   WARREN_TRY(transaction.commit());
   WARREN_TRY(root.poke());
   return operation;
 }
 
-// A relay that is not running does it when it starts.
-Status wait_for_removal(Context& context, const Arguments& args, const relay::Root& root, std::int64_t operation) {
+enum class CarriedOut { kNo, kYes };
+
+// kNo: no relay is running; the next one does it.
+Result<CarriedOut> wait_for_removal(Context& context, const Arguments& args, const relay::Root& root,
+                                    std::int64_t operation) {
   std::chrono::milliseconds timeout = WARREN_TRY(parse_duration(args.get("timeout")));
   std::int64_t until_ns = context.clock.monotonic_ns() + std::chrono::nanoseconds(timeout).count();
   auto ledger = WARREN_TRY(open_relay_ledger(context, root, relay::LedgerUse::kRead));
@@ -114,11 +121,11 @@ Status wait_for_removal(Context& context, const Arguments& args, const relay::Ro
     bool is_up = root.is_locked_by_other();  // first: it may end after it has carried it out
     std::optional<relay::OperationEnd> end = WARREN_TRY(ledger->find_end(operation));
     if (end && !end->error.empty()) return Error(Code::kUnavailable, printable(end->error));
-    if (end) return Ok{};
+    if (end) return CarriedOut::kYes;
     if (!is_up) {
       context.err.print("no relay is running at {}: the next one ends the registration\n",
                         context.err.name(root.path()));
-      return Ok{};
+      return CarriedOut::kNo;
     }
     if (context.clock.monotonic_ns() > until_ns) {
       return Error(Code::kTimeout, "timed out: the relay has not carried it out, so the agent stays",
@@ -132,29 +139,49 @@ Error got_mail(const std::string& name, const Belongings& mail) {
   return {Code::kNotEmpty,
           fmt::format("agent {} got {} meanwhile; it is registered again, without its subscriptions", quote(name),
                       in_words(mail)),
-          "with --force, unread and unsent messages are lost"};
+          "with --force, unread messages become dead letters, and unsent ones are lost"};
 }
 
+struct Removal {
+  Belongings mail;
+  CarriedOut carried_out = CarriedOut::kNo;
+};
+
 // Until the relay has carried it out, it may put mail into the directory, wherever that is now. Returns the mail that
-// is lost or becomes dead letters. After an error the directory must be put back.
-Result<Belongings> end_registration(Context& context, const Arguments& args, const relay::Root& root,
-                                    relay::Ledger& reader, int home) {
+// is lost or becomes dead letters. After an error the directory, `aside` in tmp/, must be put back.
+Result<Removal> end_registration(Context& context, const Arguments& args, const relay::Root& root,
+                                 relay::Ledger& reader, int home, const std::string& aside) {
   const std::string& name = args.get("NAME");
   bool is_forced = args.has("force");
   auto ledger = WARREN_TRY(open_relay_ledger(context, root, relay::LedgerUse::kRequest));
   Belongings mail = WARREN_TRY(count_belongings(home, reader, name));
   if (!is_forced && !mail.is_empty()) return has_mail(name, mail);
-  std::int64_t operation = WARREN_TRY(request_removal(*ledger, root, name));
-  WARREN_TRY(wait_for_removal(context, args, root, operation));
+  std::int64_t operation =
+      WARREN_TRY(request_removal(*ledger, root, name, is_forced ? std::optional(aside) : std::nullopt));
+  CarriedOut carried_out = WARREN_TRY(wait_for_removal(context, args, root, operation));
   mail.unread = WARREN_TRY(count_mail(home, "inbox"));
   mail.unsent = WARREN_TRY(count_mail(home, "outbox"));
-  Belongings lost{.unread = mail.unread, .unsent = mail.unsent};
-  if (!is_forced && !lost.is_empty()) return got_mail(name, lost);
-  return mail;
+  Belongings here{.unread = mail.unread, .unsent = mail.unsent};
+  if (!is_forced && !here.is_empty()) return got_mail(name, here);
+  return Removal{mail, carried_out};
+}
+
+// The next relay has to see what is unread in the directory, and removes it after days.
+Status remove_aside(const relay::Root& root, const std::string& aside, const Removal& removal) {
+  if (removal.carried_out == CarriedOut::kNo && removal.mail.unread > 0) return Ok{};
+  auto tmp = WARREN_TRY(HostTree::open(root.path() + "/tmp"));
+  return tmp->remove_tree("/" + aside);
+}
+
+void report_removal(Context& context, const Removal& removal) {
+  if (removal.mail.unsent > 0) context.err.print("lost: {}\n", in_words({.unsent = removal.mail.unsent}));
+  Belongings dead{.unread = removal.mail.unread, .waiting = removal.mail.waiting};
+  if (dead.is_empty()) return;
+  context.err.print("{} dead letters: {}\n", removal.carried_out == CarriedOut::kYes ? "now" : "then", in_words(dead));
 }
 
 Result<Exit> run_remove(Context& context, const Arguments& args) {
-  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto root = WARREN_TRY(open_relay_root(args));
   const std::string& name = args.get("NAME");
   bool is_forced = args.has("force");
   WARREN_TRY(check_relay_agent(*root, name));
@@ -164,17 +191,13 @@ Result<Exit> run_remove(Context& context, const Arguments& args) {
   Belongings mail = WARREN_TRY(count_belongings(home.get(), *reader, name));
   if (!is_forced && !mail.is_empty()) return has_mail(name, mail);
   std::string aside = WARREN_TRY(set_aside(*root, home.get(), name));
-  Result<Belongings> ended = end_registration(context, args, *root, *reader, home.get());
+  Result<Removal> ended = end_registration(context, args, *root, *reader, home.get(), aside);
   if (!ended.ok()) {
     WARREN_TRY(put_back(*root, aside, name).within([&] { return ended.error().message(); }));
     return ended.error();
   }
-  mail = *ended;
-  auto tmp = WARREN_TRY(HostTree::open(root->path() + "/tmp"));
-  WARREN_TRY(tmp->remove_tree("/" + aside));
-  Belongings lost{.unread = mail.unread, .unsent = mail.unsent};
-  if (!lost.is_empty()) context.err.print("lost: {}\n", in_words(lost));
-  if (mail.waiting > 0) context.err.print("now dead letters: {}\n", in_words({.waiting = mail.waiting}));
+  WARREN_TRY(remove_aside(*root, aside, *ended));
+  report_removal(context, *ended);
   return Exit::kOk;
 }
 
@@ -186,7 +209,7 @@ Command make_relay_remove() {
       .summary = "Remove an agent: its directory, its registration and its subscriptions",
       .details =
           "Refuses while the agent has mail (unread, not yet sent, or waiting until it is active) or a process that "
-          "the relay started. With --force, unread and unsent messages are lost, waiting ones become dead letters, "
+          "the relay started. With --force, unread and waiting messages become dead letters, unsent ones are lost, "
           "and the process is killed. The ledger keeps its record of the agent, as terminated.",
       .positionals = {{.name = "NAME", .help = "the agent", .suggest = Suggest::kRelayAgents}},
       .options = {{.name = "force", .help = "even if it has mail or a process"},

@@ -81,7 +81,7 @@ Status serve(const std::string& path, Clock& clock, const ServeOptions& options,
 }
 
 Result<Exit> run_up(Context& context, const Arguments& args) {
-  std::string path = WARREN_TRY(relay_root_path(context, args));
+  std::string path = WARREN_TRY(relay_root_path(args));
   ServeOptions options{args.find("metrics"), args.find("ledger").value_or("")};
   if (!args.has("daemon")) {
     WARREN_TRY(serve(path, context.clock, options, nullptr));
@@ -101,8 +101,8 @@ Result<Exit> run_up(Context& context, const Arguments& args) {
   ::_exit(served.ok() ? 0 : 1);
 }
 
-Result<Exit> run_down(Context& context, const Arguments& args) {
-  auto root = WARREN_TRY(open_relay_root(context, args));
+Result<Exit> run_down(Context&, const Arguments& args) {
+  auto root = WARREN_TRY(open_relay_root(args));
   if (!root->is_locked_by_other())
     return Error(Code::kNotFound, fmt::format("no relay is running at {}", quote(root->path())));
   ProcessIdentity process = WARREN_TRY(root->find_holder());  // not from the ledger, which may be unreachable
@@ -181,7 +181,8 @@ Stats stats_of_relay(const relay::Root& root) {
   auto metrics = stats->find("metrics");
   if (metrics != stats->end() && metrics->is_string()) out.metrics = printable(metrics->get<std::string>());
   auto config = stats->find("config");
-  if (config != stats->end() && config->is_string()) out.config = printable(config->get<std::string>());
+  std::string remark = config != stats->end() && config->is_string() ? config->get<std::string>() : "";
+  out.config = printable(relay::current_config_remark(root, remark));
   auto problems = stats->find("problems");
   if (problems == stats->end() || !problems->is_array()) return out;
   for (const Json& one : *problems) {
@@ -200,7 +201,7 @@ Result<Exit> show_unreachable_ledger(Context& context, const Arguments& args, bo
 }
 
 Result<Exit> run_status(Context& context, const Arguments& args) {
-  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto root = WARREN_TRY(open_relay_root(args));
   bool is_up = root->is_locked_by_other();
   Result<std::unique_ptr<relay::Ledger>> opened = open_relay_ledger(context, *root, relay::LedgerUse::kRead);
   bool is_away = !opened.ok() && opened.error().code() == Code::kUnavailable;

@@ -94,7 +94,7 @@ bool is_renamed(const relay::Root& root, const Fd& log) {
 // Prints the log's last lines. With --follow, continues with the new log after a rotation.
 Result<Exit> run_tail(Context& context, const Arguments& args) {
   constexpr off_t kLast = 4096;
-  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto root = WARREN_TRY(open_relay_root(args));
   Fd log = WARREN_TRY(relay::open_below(root->dir(), "relay.log", O_RDONLY));
   std::optional<RelayWaiting> waiting;
   if (args.has("follow")) waiting = WARREN_TRY(RelayWaiting::open(root->dir()));

@@ -77,7 +77,7 @@ Status follow(Context& context, const relay::Root& root) {
 }
 
 Result<Exit> run_top(Context& context, const Arguments& args) {
-  auto root = WARREN_TRY(open_relay_root(context, args));
+  auto root = WARREN_TRY(open_relay_root(args));
   if (!args.has("once") && !args.has("json") && context.out.is_terminal()) {
     WARREN_TRY(follow(context, *root));
     return Exit::kOk;

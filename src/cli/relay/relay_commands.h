@@ -27,10 +27,10 @@ Command make_relay_tail();
 Command make_relay_remove();
 
 Option relay_root_option();
-Result<std::string> relay_root_path(Context& context, const Arguments& args);
-Result<std::unique_ptr<relay::Root>> open_relay_root(Context& context, const Arguments& args);
+Result<std::string> relay_root_path(const Arguments& args);
+Result<std::unique_ptr<relay::Root>> open_relay_root(const Arguments& args);
 // For commands of agents, which may see only their own part of the root.
-Result<std::unique_ptr<relay::Root>> open_agent_root(Context& context, const Arguments& args);
+Result<std::unique_ptr<relay::Root>> open_agent_root(const Arguments& args);
 Status check_relay_agent(const relay::Root& root, const std::string& agent);  // kNotFound names similar agents
 Status check_can_wait(const relay::Root& root);  // for '--wait': whether the ledger is visible
 // With the token from the environment, if it is this agent's. An agent that is not registered is an error that names

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/relay_root.h"
 #include "agent/sessions.h"
 #include "base/path.h"
 #include "cli/syntax/values.h"
@@ -118,15 +119,10 @@ Status take_relay(const Arguments& args, const RunPreferences& preferences, RunO
   if (!name) return Ok{};
   std::optional<std::string> root = given("relay");
   if (!root) root = preferences.relay;
-  const char* usual = std::getenv("WARREN_RELAY_ROOT");
-  if (!root && usual != nullptr && *usual != '\0') root = usual;
-  if (!root) {
-    std::string home = WARREN_TRY(home_directory());
-    root = join_path(home, ".agent-relay");
-  }
-  Result<std::string> whole = canonical_host_path(*root);
+  std::string place = WARREN_TRY(find_relay_root(root));
+  Result<std::string> whole = canonical_host_path(place);
   if (!whole.ok())
-    return Error(Code::kNotFound, fmt::format("there is no relay at {}", quote(*root)),
+    return Error(Code::kNotFound, fmt::format("there is no relay at {}", quote(place)),
                  "`warren relay up` starts one, and --relay DIR says where it is");
   options.relay = RelayMailbox{.root = *whole, .name = *name};
   return Ok{};

@@ -6,6 +6,7 @@
 
 #include "agent/base_note.h"
 #include "agent/locate.h"
+#include "agent/relay_root.h"
 #include "base/path.h"
 #include "cli/commands.h"
 #include "cli/trust/trust_input.h"
@@ -163,13 +164,8 @@ Result<std::optional<RelayPlace>> find_relay_place(Context& context, const Argum
     if (root) return Error(Code::kInvalid, "--relay needs --relay-as NAME");
     return std::optional<RelayPlace>();
   }
-  if (!root) root = context.environment("WARREN_RELAY_ROOT");
-  if (!root || root->empty()) {
-    std::optional<std::string> home = context.environment("HOME");
-    if (!home || home->empty()) return Error(Code::kInvalid, "HOME is not set", "use '--relay DIR'");
-    root = join_path(*home, ".agent-relay");
-  }
-  RelayPlace place{.root = *root, .name = *name, .token = {}};
+  std::string found = WARREN_TRY(find_relay_root(root));
+  RelayPlace place{.root = std::move(found), .name = *name, .token = {}};
   if (context.environment("AGENT_RELAY_NAME") == place.name) {
     place.token = context.environment("AGENT_RELAY_TOKEN").value_or("");
   }

@@ -43,6 +43,7 @@ enum class Suggest {
   kHostFiles,
   kHostDirs,
   kPaths,
+  kBasePaths,  // of an agent with a base: relative ones are from the current directory, if that is in the base
   kKeys,
   kCheckpoints,
   kRelayAgents,

@@ -75,6 +75,30 @@ Result<Exit> run_fish(Context& context, const Arguments&) {
   return Exit::kOk;
 }
 
+// Where the line is, as a whole line.
+std::size_t find_line(std::string_view text, std::string_view line) {
+  for (std::size_t at = text.find(line); at != text.npos; at = text.find(line, at + 1)) {
+    std::size_t end = at + line.size();
+    bool is_whole = (at == 0 || text[at - 1] == '\n') && (end == text.size() || text[end] == '\n');
+    if (is_whole) return at;
+  }
+  return text.npos;
+}
+
+// As a new last line, after an empty one if the text ends with a line break.
+std::string with_line(std::string_view text, std::string_view line) { return fmt::format("{}\n{}\n", text, line); }
+
+// The text to which with_line() added it, also if lines were added after it since then.
+std::string without_line(std::string text, std::string_view line) {
+  for (std::size_t at = find_line(text, line); at != text.npos; at = find_line(text, line)) {
+    std::string before = text.substr(0, at == 0 ? 0 : at - 1);
+    std::string after = text.substr(std::min(at + line.size() + 1, text.size()));
+    bool must_part = !before.empty() && before.back() != '\n' && !after.empty();
+    text = fmt::format("{}{}{}", before, must_part ? "\n" : "", after);
+  }
+  return text;
+}
+
 Result<Exit> run_install(Context& context, const Arguments& args) {
   std::string shell = WARREN_TRY(shell_of(context, args));
   Result<std::string> current = shell_of(context, Arguments());
@@ -83,33 +107,22 @@ Result<Exit> run_install(Context& context, const Arguments& args) {
   }
   Config config = WARREN_TRY(read_config(context, shell));
   std::string line = loading_line(context, shell);
-  if (config.text.find(line) != config.text.npos) {
+  if (find_line(config.text, line) != config.text.npos) {
     context.out.print("Completions already installed in {}\n", config.path);
     return Exit::kOk;
   }
   WARREN_TRY(make_host_dirs(std::string(directory_of(config.path)), 0755));
-  WARREN_TRY(replace_host_file(config.path, fmt::format("{}\n{}\n", config.text, line), config.mode));
+  WARREN_TRY(replace_host_file(config.path, with_line(config.text, line), config.mode));
   context.out.print("Installed {} completions in {}\n", shell, config.path);
   context.out.print("Restart your shell or run: source {}\n", config.path);
   return Exit::kOk;
-}
-
-std::string without_line(std::string_view text, std::string_view line) {
-  std::string out;
-  while (!text.empty()) {
-    std::size_t end = text.find('\n');
-    std::string_view each = text.substr(0, end);
-    if (each.find(line) == each.npos) out += fmt::format("{}\n", each);
-    text = end == text.npos ? std::string_view() : text.substr(end + 1);
-  }
-  return out;
 }
 
 Result<Exit> run_uninstall(Context& context, const Arguments& args) {
   std::string shell = WARREN_TRY(shell_of(context, args));
   Config config = WARREN_TRY(read_config(context, shell));
   std::string line = loading_line(context, shell);
-  if (config.text.find(line) == config.text.npos) {
+  if (find_line(config.text, line) == config.text.npos) {
     context.out.print("No completions found in {}\n", config.path);
     return Exit::kOk;
   }
@@ -132,6 +145,7 @@ std::string_view kind_of(Suggest suggest) {
     case Suggest::kAgents:  // may be given as the path of a file
     case Suggest::kHostFiles: return "files";
     case Suggest::kHostDirs: return "directories";
+    case Suggest::kBasePaths:
     case Suggest::kPaths: return "paths";  // inside an agent: the shell does not know them
     case Suggest::kKeys:
     case Suggest::kCheckpoints:
@@ -194,19 +208,19 @@ Command make_completions() {
                    .help = "the shell [default: $SHELL]",
                    .times = Times::kOptional,
                    .choices = {"bash", "zsh", "fish"}};
-  return {
-      .name = "completions",
-      .summary = "Print or install shell completions",
-      .details = "",
-      .positionals = {},
-      .options = {},
-      .subcommands = {part("bash", "Print completions for bash", {}, run_bash),
-                      part("zsh", "Print completions for zsh", {}, run_zsh),
-                      part("fish", "Print completions for fish", {}, run_fish),
-                      part("install", "Add completions to your shell's start-up file", {shell}, run_install),
-                      part("uninstall", "Remove completions from your shell's start-up file", {shell}, run_uninstall),
-                      part("show", "Show how to add completions by hand", {}, run_show)},
-      .handler = nullptr};
+  return {.name = "completions",
+          .summary = "Print or install shell completions",
+          .details = "",
+          .positionals = {},
+          .options = {},
+          .subcommands = {part("bash", "Print completions for bash", {}, run_bash),
+                          part("zsh", "Print completions for zsh", {}, run_zsh),
+                          part("fish", "Print completions for fish", {}, run_fish),
+                          part("install", "Add completions to your shell's start-up file", {shell}, run_install),
+                          part("uninstall", "Remove the line that install added to your shell's start-up file", {shell},
+                               run_uninstall),
+                          part("show", "Show how to add completions by hand", {}, run_show)},
+          .handler = nullptr};
 }
 
 Command make_complete() {

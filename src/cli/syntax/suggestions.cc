@@ -10,7 +10,10 @@
 #include "agent/locate.h"
 #include "agent/sessions.h"
 #include "base/ascii.h"
+#include "base/below.h"
 #include "base/path.h"
+#include "changes/filter.h"
+#include "changes/open_overlay.h"
 #include "cli/relay/relay_commands.h"
 #include "fs/path_ops.h"
 #include "os/host_files.h"
@@ -61,12 +64,18 @@ bool is_plain_database(const std::string& path) {
   return count.ok() && *count == start.size() && start == kMagic;
 }
 
-// The agent of the command line; null if there is none that may be looked into here.
-std::unique_ptr<Agent> open_suggested(Context& context, const Completion& completion, Layers layers) {
+// The agent of the command line, if it may be looked into here.
+std::optional<std::string> suggested_id(const Completion& completion) {
   std::optional<std::string> id = completion.arguments.find("ID");
-  if (!id || *id == kMemoryAgent) return nullptr;
+  if (!id || *id == kMemoryAgent) return std::nullopt;
   Result<std::string> path = locate_agent(*id);
-  if (!path.ok() || !is_plain_database(*path)) return nullptr;
+  return path.ok() && is_plain_database(*path) ? id : std::nullopt;
+}
+
+// Null if there is none, or looking would be recorded.
+std::unique_ptr<Agent> open_suggested(Context& context, const Completion& completion, Layers layers) {
+  std::optional<std::string> id = suggested_id(completion);
+  if (!id) return nullptr;
   Result<std::unique_ptr<Agent>> agent =
       Agent::open({.id_or_path = *id, .mode = OpenMode::kReadOnly, .layers = layers}, context.clock);
   if (!agent.ok() || (*agent)->audit_level() == AuditLevel::kReads) return nullptr;
@@ -93,16 +102,44 @@ Result<std::vector<std::string>> names_in(FileSystem& fs, std::string_view dir, 
   return names;
 }
 
+// Offers what is in `dir` of the agent, for a word that begins with `shown`, its directory as it is typed.
+void offer_names(Completion& completion, FileSystem& fs, std::string_view current, const std::string& dir,
+                 const std::string& shown) {
+  std::size_t slash = current.rfind('/');
+  Result<std::vector<std::string>> names =
+      names_in(fs, dir, slash == current.npos ? current : current.substr(slash + 1));
+  if (!names.ok()) return;
+  for (const std::string& name : *names) offer_word(completion, current, shown + name);
+}
+
+std::string typed_directory(std::string_view current) {
+  std::size_t slash = current.rfind('/');
+  return std::string(slash == current.npos ? "" : current.substr(0, slash + 1));
+}
+
 void offer_paths(Context& context, Completion& completion, std::string_view current) {
   auto agent = open_suggested(context, completion, Layers::kMerged);
   if (agent == nullptr) return;
-  std::size_t slash = current.rfind('/');
-  std::string dir(slash == current.npos ? "" : current.substr(0, slash + 1));
-  std::string shown = current.empty() ? "/" : dir;
-  Result<std::vector<std::string>> names =
-      names_in(agent->fs(), "/" + dir, slash == current.npos ? current : current.substr(slash + 1));
-  if (!names.ok()) return;
-  for (const std::string& name : *names) offer_word(completion, current, shown + name);
+  std::string dir = typed_directory(current);
+  offer_names(completion, agent->fs(), current, "/" + dir, current.empty() ? "/" : dir);
+}
+
+// As the commands about changes read them: changes/filter.h.
+void offer_base_paths(Context& context, Completion& completion, std::string_view current) {
+  std::optional<std::string> id = suggested_id(completion);
+  if (!id) return;
+  Result<OverlayAgent> opened = open_overlay(*id, OpenMode::kReadOnly, context.clock);
+  if (!opened.ok() || opened->agent->audit_level() == AuditLevel::kReads) return;
+  const std::string& base = opened->overlay.base_path;
+  Result<std::string> here = canonical_host_path(".");
+  if (!here.ok()) return;
+  std::string dir = typed_directory(current);
+  bool is_inside = base != "/" && is_at_or_below(*here, base);
+  bool is_absolute = current.starts_with('/') || !is_inside;
+  Result<std::vector<std::string>> resolved = resolve_patterns({dir.empty() ? "." : dir}, base, *here);
+  if (!resolved.ok()) return;
+  std::string shown = current.empty() && is_absolute ? "/" : dir;
+  offer_names(completion, opened->agent->fs(), current, "/" + resolved->front(), shown);
 }
 
 void offer_keys(Context& context, Completion& completion, std::string_view current) {
@@ -128,17 +165,13 @@ void offer_checkpoints(Context& context, Completion& completion, std::string_vie
   for (const std::string& word : words) offer_word(completion, current, word);
 }
 
-// The relay's directory as the command would find it.
-std::unique_ptr<relay::Root> open_suggested_relay(Context& context, const Completion& completion) {
-  Arguments args = completion.arguments;
-  std::optional<std::string> variable = context.environment("WARREN_RELAY_ROOT");
-  if (!args.has("root") && variable) args.add("root", *variable);
-  Result<std::unique_ptr<relay::Root>> root = open_agent_root(context, args);
+std::unique_ptr<relay::Root> open_suggested_relay(const Completion& completion) {
+  Result<std::unique_ptr<relay::Root>> root = open_agent_root(completion.arguments);
   return root.ok() ? std::move(*root) : nullptr;
 }
 
-void offer_relay_agents(Context& context, Completion& completion, std::string_view current) {
-  auto root = open_suggested_relay(context, completion);
+void offer_relay_agents(Completion& completion, std::string_view current) {
+  auto root = open_suggested_relay(completion);
   if (root == nullptr) return;
   Result<std::vector<std::string>> names = root->list_agents();
   if (!names.ok()) return;
@@ -147,7 +180,7 @@ void offer_relay_agents(Context& context, Completion& completion, std::string_vi
 
 // Only from a ledger on this machine: pressing TAB does not wait for another one.
 void offer_relay_channels(Context& context, Completion& completion, std::string_view current) {
-  auto root = open_suggested_relay(context, completion);
+  auto root = open_suggested_relay(completion);
   if (root == nullptr) return;
   Result<std::optional<struct stat>> file = find_host_file(root->ledger_path());
   if (!file.ok() || !*file) return;
@@ -168,9 +201,10 @@ void add_suggestions(Context& context, Completion& completion, std::string_view 
     case Suggest::kAgents:
     case Suggest::kSessions: return offer_ids(completion);
     case Suggest::kPaths: return offer_paths(context, completion, current);
+    case Suggest::kBasePaths: return offer_base_paths(context, completion, current);
     case Suggest::kKeys: return offer_keys(context, completion, current);
     case Suggest::kCheckpoints: return offer_checkpoints(context, completion, current);
-    case Suggest::kRelayAgents: return offer_relay_agents(context, completion, current);
+    case Suggest::kRelayAgents: return offer_relay_agents(completion, current);
     case Suggest::kRelayChannels: return offer_relay_channels(context, completion, current);
     case Suggest::kHostFiles:
     case Suggest::kHostDirs:

@@ -40,7 +40,15 @@ std::string message(const UsageError& error) {
   return fmt::format("{}: {} is not one of {}", where, quote(error.subject), fmt::join(choices, ", "));
 }
 
+// Help is the program's command, and not one of every other.
+std::string help_hint(const UsageError& error) {
+  std::string words;
+  for (std::size_t i = 1; i < error.path.size(); ++i) words += fmt::format(" {}", error.path[i]->name);
+  return fmt::format("`{} help{}` shows the help", error.path.front()->name, words);
+}
+
 std::string hint(const UsageError& error) {
+  if (error.mistake == Mistake::kUnknownCommand && error.subject == "help") return help_hint(error);
   if (!error.suggestion.empty()) return fmt::format("did you mean {}?", quote(error.suggestion));
   bool is_dashed = error.mistake == Mistake::kUnknownOption;
   if (is_dashed) return fmt::format("to pass {} as an argument, put '--' before it", quote(error.subject));

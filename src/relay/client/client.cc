@@ -130,33 +130,41 @@ Status Client::take(const std::string& file) {
   return system_error(errno, fmt::format("take {}", quote(file)));
 }
 
-Status Client::acknowledge(std::string_view reference) {
-  Message message{.to = std::string(kOrchestrator), .kind = "ack", .reference = std::string(reference)};
-  WARREN_TRY(send(message));
-  return take_referenced(reference);
-}
-
-Status Client::refuse(std::string_view reference, std::string_view why) {
-  Message message{.to = std::string(kOrchestrator), .kind = "nack", .reference = std::string(reference)};
-  message.body = why;
-  WARREN_TRY(send(message));
-  return take_referenced(reference);
-}
-
-// After the answer is durable: if we are killed in between, the message is shown again, and answered again.
-Status Client::take_referenced(std::string_view reference) {
+Result<std::string> Client::find_received(std::string_view reference) {
   bool is_file = reference.find('/') == reference.npos;
   std::string end = is_file ? std::string(reference) : inbox_name_end(reference);
   if (is_file && !end.ends_with(".msg")) end += ".msg";
+  auto is_it = [&](const std::string& file) { return is_file ? file == end : file.ends_with(end); };
   std::vector<std::string> files = WARREN_TRY(list_inbox());
-  for (const std::string& file : files) {
-    bool is_it = is_file ? file == end : file.ends_with(end);
-    if (!is_it) continue;
-    Status taken = take(file);
-    bool is_gone = !taken.ok() && taken.error().code() == Code::kNotFound;  // another process has taken it
-    if (!is_gone) return taken;
+  auto found = std::find_if(files.begin(), files.end(), is_it);
+  if (found != files.end()) return *found;
+  Fd done = WARREN_TRY(open_below(inbox_.get(), ".done", O_RDONLY | O_DIRECTORY));
+  std::vector<HostEntry> taken = WARREN_TRY(list_host_dir(done.get()));
+  for (HostEntry& entry : taken) {
+    if (is_message_file(entry.name) && is_it(entry.name)) return std::move(entry.name);
   }
-  return Ok{};
+  return Error(Code::kNotFound, fmt::format("agent {} has received no message {}", quote(agent_), quote(reference)),
+               "the inbox and inbox/.done have neither a file nor a message of that name");
+}
+
+Status Client::acknowledge(std::string_view reference) {
+  return answer(reference, {.to = std::string(kOrchestrator), .kind = "ack"});
+}
+
+Status Client::refuse(std::string_view reference, std::string_view why) {
+  Message message{.to = std::string(kOrchestrator), .kind = "nack"};
+  message.body = why;
+  return answer(reference, std::move(message));
+}
+
+// Taken after the answer is durable: if we are killed in between, the message is shown again, and answered again.
+Status Client::answer(std::string_view reference, Message message) {
+  std::string file = WARREN_TRY(find_received(reference));
+  message.reference = reference;
+  WARREN_TRY(send(message));
+  Status taken = take(file);
+  bool is_gone = !taken.ok() && taken.error().code() == Code::kNotFound;  // it has been taken
+  return is_gone ? Status(Ok{}) : taken;
 }
 
 }  // namespace warren::relay

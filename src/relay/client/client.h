@@ -57,15 +57,18 @@ class Client {
   // appended if another file has that name. An existing file with the same content is used as it is.
   Result<std::string> save(const Attachment& attachment, int dir);
 
-  // The reference is the name of a file in the inbox, or a message's id. If the message is still in the inbox, it is
-  // taken.
+  // The name of a received message's file, given that name (with or without `.msg`) or the message's id. kNotFound: it
+  // is neither in the inbox nor in inbox/.done.
+  Result<std::string> find_received(std::string_view reference);
+  // These take a reference as above, and take the message if it is still in the inbox. kNotFound: it was not received,
+  // and nothing is sent. The relay refuses a second answer that differs from the first.
   Status acknowledge(std::string_view reference);
   Status refuse(std::string_view reference, std::string_view why);
 
  private:
   Client(Root& root, std::string agent, Clock& clock) : root_(root), agent_(std::move(agent)), clock_(clock) {}
   Status open_dirs();
-  Status take_referenced(std::string_view reference);
+  Status answer(std::string_view reference, Message message);
 
   Root& root_;
   std::string agent_;

@@ -121,6 +121,8 @@ TEST_F(ClientTest, ALinkInTheInboxIsNotFollowed) {
 }
 
 TEST_F(ClientTest, AcksAndNacksAreMessagesToTheRelay) {
+  deliver(inbox_name("bob/1-aaaaaaaa", 1), "TO: alice\n\nx");
+  deliver("2-aaaaaaaa.msg", "TO: alice\n\nx");
   ASSERT_OK(client->acknowledge("bob/1-aaaaaaaa"));
   ASSERT_OK(client->refuse("2-aaaaaaaa.msg", "not mine"));
   std::vector<std::string> files = names(home() + "/outbox");
@@ -129,6 +131,16 @@ TEST_F(ClientTest, AcksAndNacksAreMessagesToTheRelay) {
             (Message{.to = "__orchestrator__", .kind = "ack", .reference = "bob/1-aaaaaaaa"}));
   EXPECT_EQ(*parse_message(*read_host_file(home() + "/outbox/" + files[2], 1000)),
             (Message{.to = "__orchestrator__", .kind = "nack", .reference = "2-aaaaaaaa.msg", .body = "not mine"}));
+}
+
+TEST_F(ClientTest, WhatWasNotReceivedCannotBeAnswered) {
+  deliver("2-aaaaaaaa.msg", "TO: alice\n\nx");
+  for (const char* reference : {"bob/1-aaaaaaaa", "1-aaaaaaaa", "../../../etc/passwd", "", "/", ".msg", "a.msg"}) {
+    EXPECT_EQ(error_of(client->acknowledge(reference)), Code::kNotFound) << reference;
+    EXPECT_EQ(error_of(client->refuse(reference, "x")), Code::kNotFound) << reference;
+  }
+  EXPECT_EQ(names(home() + "/outbox"), std::vector<std::string>{".pending"});
+  EXPECT_EQ(*client->list_inbox(), std::vector<std::string>{"2-aaaaaaaa.msg"});
 }
 
 TEST_F(ClientTest, WhatIsAckedOrNackedLeavesTheInbox) {

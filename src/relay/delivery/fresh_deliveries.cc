@@ -152,6 +152,12 @@ bool FreshDeliveries::begin(Wait wait, std::vector<FreshOutcome>& outcomes) {
       resting_.push_front({clock_.monotonic_ns() + (files.empty() ? kShortageNs : 0), std::move(key)});
       break;
     }
+    bool is_inbox_gone = file.error().code() == Code::kNotFound && !inboxes.contains(delivery.recipient);
+    if (is_inbox_gone) {  // with the file: nobody read it
+      outcomes.push_back({std::move(delivery), Fate::kDelivered});
+      all_.erase(found);
+      continue;
+    }
     if (!is_disk_trouble(file.error()) && found->second.backed == Backed::kNo) {
       syncing.left.push_back(std::move(key));
       add_done(delivery.recipient, inboxes);

@@ -27,7 +27,7 @@ namespace warren::relay {
 
 // How a fresh delivery ended.
 enum class Fate {
-  kDelivered,  // its file is in the inbox, durably
+  kDelivered,  // its file is in the inbox, durably; or the inbox is gone, as when its agent is removed
   kRead,       // its file has left the inbox
   kGone,       // its file has left the inbox, durably
   kFailed,     // its file could not be synced

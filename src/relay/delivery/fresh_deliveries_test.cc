@@ -77,6 +77,18 @@ TEST_F(FreshDeliveriesTest, AFileThatLeftItsInboxUnnoticedWasRead) {
   for (int i = 2; i < 4; ++i) EXPECT_EQ(outcomes[i].fate, Fate::kGone);
 }
 
+TEST_F(FreshDeliveriesTest, AFileThatIsGoneWithItsInboxWasNotRead) {
+  Delivery first = publish(1);
+  publish(2, Backed::kNo);
+  std::string inbox = inbox_file(first);
+  inbox.resize(inbox.rfind('/'));
+  ASSERT_EQ(::rename(inbox.c_str(), (inbox + "-moved").c_str()), 0);
+  std::vector<FreshOutcome> outcomes = fresh.collect(Wait::kForAll);
+  ASSERT_EQ(outcomes.size(), 2U);
+  for (const FreshOutcome& one : outcomes) EXPECT_EQ(one.fate, Fate::kDelivered);
+  EXPECT_FALSE(fresh.contains("bob", first.inbox_name));
+}
+
 TEST_F(FreshDeliveriesTest, AReadIsMadeDurableSomeSecondsLater) {
   Delivery delivery = publish(1);
   ASSERT_EQ(::unlink(inbox_file(delivery).c_str()), 0);

@@ -34,7 +34,7 @@ constexpr std::int64_t kRescanShortageNs = 1'000'000'000;  // how long a shortag
 
 constexpr std::uint32_t kOutboxEvents = IN_MOVED_TO | IN_CREATE | IN_MOVE_SELF;
 constexpr std::uint32_t kInboxEvents = IN_DELETE | IN_MOVED_FROM;
-constexpr std::uint32_t kRootEvents = IN_CLOSE_WRITE | IN_MOVED_TO;
+constexpr std::uint32_t kRootEvents = IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE;
 constexpr std::uint32_t kAgentsEvents = IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM;
 
 std::int64_t mtime_ns(const struct stat& info) { return info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec; }
@@ -153,13 +153,20 @@ void Watcher::take_events() {
   }
 }
 
+// A new file has no content yet, and another event follows. Of a directory, a pipe or a link it is the only event.
+bool Watcher::is_complete_config(std::uint32_t mask) const {
+  if ((mask & IN_CREATE) == 0) return true;
+  struct stat info {};
+  return ::fstatat(root_.dir(), "config.json", &info, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISREG(info.st_mode);
+}
+
 void Watcher::on_event(int id, std::uint32_t mask, std::string_view name) {
   if ((mask & IN_Q_OVERFLOW) != 0) return on_overflow();
   auto found = watches_.find(id);
   if (found == watches_.end()) return;
   const Watch& watch = found->second;
   switch (watch.what) {
-    case What::kRoot: config_changed_ = config_changed_ || name == "config.json"; break;
+    case What::kRoot: config_changed_ = config_changed_ || (name == "config.json" && is_complete_config(mask)); break;
     case What::kAgents: agents_changed_ = true; break;
     case What::kLock: poked_ = true; break;
     case What::kInbox:

@@ -128,6 +128,7 @@ class Watcher {
   Watcher(Root& root, const Config& config, Clock& clock, Log& log, Fd inotify)
       : root_(root), config_(config), clock_(clock), log_(log), inotify_(std::move(inotify)) {}
   Status watch(int dir, std::uint32_t events, Watch what);
+  bool is_complete_config(std::uint32_t mask) const;
   void on_event(int id, std::uint32_t mask, std::string_view name);
   void on_outbox(const std::string& agent, std::uint32_t mask, std::string_view name);
   void on_overflow();

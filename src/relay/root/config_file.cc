@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace warren::relay {
 
 Result<std::unique_ptr<ConfigFile>> ConfigFile::open(const Root& root) {
@@ -24,6 +26,18 @@ std::vector<std::string> ConfigFile::keep_fixed(Config& fresh) const {
   fresh.metrics = config_.metrics;
   fresh.metrics_public = config_.metrics_public;
   return postponed;
+}
+
+std::string config_refusal(const Error& why) {
+  return fmt::format("{}, the relay keeps its configuration: {}", kConfigRefused, why.message());
+}
+
+std::string current_config_remark(const Root& root, std::string_view earlier) {
+  Result<std::string> text = root.read_config_text();
+  Result<Config> config = text.ok() ? parse_config(*text) : Result<Config>(text.error());
+  if (config.ok()) return earlier.starts_with(kConfigRefused) ? "" : std::string(earlier);
+  bool is_unknown = !text.ok() && (text.error().code() == Code::kNotFound || text.error().code() == Code::kBusy);
+  return is_unknown ? std::string(earlier) : config_refusal(config.error());
 }
 
 std::optional<ConfigFile::Change> ConfigFile::reread() {

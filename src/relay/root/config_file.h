@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -11,6 +12,13 @@
 #include "relay/root/root.h"
 
 namespace warren::relay {
+
+// For people: why config.json is not used. Also the text of an earlier such error starts with kConfigRefused.
+inline constexpr std::string_view kConfigRefused = "the changed config.json is not used";
+std::string config_refusal(const Error& why);
+
+// What `warren relay status` says about config.json as it is now, given what the relay said up to a second ago.
+std::string current_config_remark(const Root& root, std::string_view earlier);
 
 // One thread. The root must outlive it. References to now() stay valid, and see the new values.
 class ConfigFile {
