@@ -66,8 +66,9 @@ class Refusals(unittest.TestCase):
         self.works(server.call("write_file", path="/d/e/f", content="deep"))
         self.works(server.call("copy", **{"from": "/d", "to": "/mem/working/d", "recursive": True}))
         self.assertEqual(self.text_of(server, "/mem/working/d/e/f"), "deep")
-        hint = self.fails(server.call("rename", **{"from": "/src", "to": "/mem/working/moved"}), "cross_device")
-        self.assertIn("copy", hint)
+        self.works(server.call("rename", **{"from": "/src", "to": "/mem/working/moved"}))
+        self.assertEqual(self.text_of(server, "/mem/working/moved"), "source")
+        self.fails(server.call("stat", path="/src"), "not_found")
 
     def test_the_policy_binds_keys(self):
         self.warren("kv", "a", "set", "plan", '"mine"')
@@ -105,6 +106,12 @@ class Refusals(unittest.TestCase):
         for tool in ("stat", "access", "read_file"):
             self.assertIn("/work", self.fails(server.call(tool, path="/out/s.txt"), "denied"))
         self.fails(server.call("vfs_operation", operation="exists", path="/out/s.txt"), "denied")
+        self.assertIn("error", server.ask("resources/subscribe", uri="vfs://a/out/s.txt"))
+        self.assertIn("result", server.ask("resources/subscribe", uri="vfs://a/work/a.txt"))
+        self.warren("fs", "a", "ln", "/out/s.txt", "/work/linked")
+        for answer in (server.call("read_file", path="/work/linked"), server.call("write_file", path="/work/linked", content="x")):
+            self.fails(answer, "denied")
+            self.assertNotIn("s.txt", json.dumps(answer))
 
     def test_quota_counts_keys_and_old_checkpoints_go(self):
         self.warren("quota", "a", "--bytes", "3M")
