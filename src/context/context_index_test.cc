@@ -586,7 +586,9 @@ TEST_F(ContextIndexTest, ABaseThatTheAgentIsNotOpenWithIsNotIndexed) {
   };
   auto found = [&](Agent& of) {
     Paths paths;
-    for (const SearchHit& hit : open_index(of)->search(query)->hits) paths.push_back(hit.path);
+    auto index = open_index(of);
+    SearchAnswer answer = index->search(query).value();
+    for (const SearchHit& hit : answer.hits) paths.push_back(hit.path);
     std::ranges::sort(paths);
     return paths;
   };

@@ -74,6 +74,15 @@ class ContextToolsTest : public ::testing::Test {
   std::string read(std::string_view ref) {
     return call("context_read", {{"path", ref}}).value("content", std::string("?"));
   }
+  // At the drive "shared".
+  void mount_drive(std::uint64_t bytes_max = MemoryBlobs::kTotalBytes) {
+    blobs_ = std::make_unique<MemoryBlobs>(clock_, bytes_max);
+    ASSERT_OK(make_dirs(agent_->fs(), "/context"));
+    view_.reset();
+    names_.reset();
+    names_ = AgentNamespace::open(*agent_, {.stores = {{.path = "/context/shared", .store = *blobs_}}}, clock_).value();
+    view_ = (*names_)->view({.agent = "a", .space = Space::kUser, .door = "test", .session = {}});
+  }
   // As through a mount: behind the tools' back.
   void put(std::string_view path, std::string_view content) {
     ASSERT_OK(write_file(agent_->fs(), path, as_bytes(content)));
@@ -85,6 +94,7 @@ class ContextToolsTest : public ::testing::Test {
   std::atomic<bool> is_cancelled_ = false;
   bool has_index_ = true;
   std::unique_ptr<Agent> agent_;
+  std::unique_ptr<MemoryBlobs> blobs_;
   std::unique_ptr<AgentNamespace> names_;
   std::unique_ptr<NamespaceView> view_;
   std::unique_ptr<ContextIndex> index_;
@@ -346,11 +356,7 @@ TEST_F(ContextToolsTest, RestoringAPathBringsTheIdOfItsCheckpointBack) {
 }
 
 TEST_F(ContextToolsTest, ItemsAreCopiedAndMovedBetweenMounts) {
-  MemoryBlobs blobs(clock_);
-  view_.reset();
-  names_.reset();
-  names_ = AgentNamespace::open(*agent_, {.stores = {{.path = "/context/shared", .store = blobs}}}, clock_).value();
-  view_ = (*names_)->view({.agent = "a", .space = Space::kUser, .door = "test", .session = {}});
+  mount_drive();
   std::string id = write("agent:/dir/a.md", "a\n");
   write("agent:/dir/deep/b.md", "b\n");
   EXPECT_EQ(call("context_copy", {{"path", "agent:/dir"}, {"to_path", "shared:/x/dir"}})["items"], 2);
@@ -370,11 +376,7 @@ TEST_F(ContextToolsTest, ItemsAreCopiedAndMovedBetweenMounts) {
 }
 
 TEST_F(ContextToolsTest, ACopyToAMountThatFailsLeavesNothing) {
-  MemoryBlobs blobs(clock_, 3000);
-  view_.reset();
-  names_.reset();
-  names_ = AgentNamespace::open(*agent_, {.stores = {{.path = "/context/shared", .store = blobs}}}, clock_).value();
-  view_ = (*names_)->view({.agent = "a", .space = Space::kUser, .door = "test", .session = {}});
+  mount_drive(3000);
   write("agent:/dir/a.md", "small\n");
   write("agent:/dir/b.md", std::string(10'000, 'b'));
   for (std::string_view tool : {"context_copy", "context_move"}) {

@@ -70,6 +70,45 @@ class Refusals(unittest.TestCase):
         self.assertEqual(self.text_of(server, "/mem/working/moved"), "source")
         self.fails(server.call("stat", path="/src"), "not_found")
 
+    def test_items_move_between_a_mounted_drive_and_another(self):
+        self.warren("context", "a", "write", "agent:/first.md", "first")
+        server = self.server("--mount", "/context/shared=sqlite:shared.db")
+        self.works(server.call("context_write", path="agent:/dir/a.md", content="a"))
+        self.works(server.call("context_write", path="agent:/dir/deep/b.md", content="b"))
+        copied = self.works(server.call("context_copy", path="agent:/dir", to_path="shared:/x/dir"))
+        self.assertEqual((copied["items"], copied["id"]), (2, None))
+        self.works(server.call("context_move", path="agent:/dir/a.md", to_path="shared:/a.md"))
+        self.fails(server.call("context_read", path="agent:/dir/a.md"), "not_found")
+        self.assertEqual(self.text_of(server, "/context/shared/a.md"), "a")
+        self.assertEqual(self.works(server.call("context_move", path="shared:/x/dir", to_path="agent:/back"))["items"], 2)
+        self.assertEqual(self.text_of(server, "/context/agent/back/deep/b.md"), "b")
+        self.assertFalse(self.works(server.call("context_exists", path="shared:/x/dir"))["exists"])
+        self.policy('{"version": 1, "rules": [{"path": "/context/agent/back/deep/b.md", "operation": "delete", "effect": "deny"}]}')
+        answer = server.call("context_move", path="agent:/back", to_path="shared:/again")
+        self.fails(answer, "denied")
+        self.assertIn("was copied to", answer["content"][0]["text"])
+        self.assertEqual(self.text_of(server, "/context/agent/back/a.md"), "a")
+        self.assertEqual(self.text_of(server, "/context/shared/again/deep/b.md"), "b")
+
+    def test_an_item_keeps_its_id(self):
+        server = self.server()
+        item = self.works(server.call("context_write", path="agent:/a.md", content="a"))["id"]
+        self.works(server.call("rename", **{"from": "/context/agent/a.md", "to": "/context/agent/b.md"}))
+        self.works(server.call("write_file", path="/new", content="b"))
+        self.works(server.call("rename", **{"from": "/new", "to": "/context/agent/b.md"}))
+        self.assertEqual(self.works(server.call("context_info", path="agent:/b.md"))["id"], item)
+        self.works(server.call("checkpoint", name="then"))
+        self.works(server.call("context_delete", path="agent:/b.md"))
+        self.works(server.call("restore", checkpoint="then", paths=["/context/agent/b.md"]))
+        self.assertEqual(self.works(server.call("context_info", path="agent:/b.md"))["id"], item)
+
+    def test_a_name_that_is_not_utf8_is_reached_by_its_uri(self):
+        self.warren("fs", "a", "write", b"/bad\xff", "found")
+        server = self.server()
+        uri = self.works(server.call("find", pattern="bad*"))["matches"][0]["uri"]
+        self.assertEqual(uri, "vfs://a/bad%FF")
+        self.assertEqual(self.text_of(server, uri), "found")
+
     def test_the_policy_binds_keys(self):
         self.warren("kv", "a", "set", "plan", '"mine"')
         self.warren("policy", "a", "set", "--preset", "read-only")
