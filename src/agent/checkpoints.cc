@@ -6,9 +6,11 @@
 #include "agent/audit_trail.h"
 #include "agent/mounted_state.h"
 #include "agent/put_back.h"
+#include "base/below.h"
 #include "base/path.h"
 #include "fs/path_ops.h"
 #include "store/encrypt_files.h"
+#include "store/item_rows.h"
 
 namespace warren {
 namespace {
@@ -157,10 +159,46 @@ Status record_past_reading(Agent& agent, std::string_view path) {
 
 namespace {
 
+constexpr std::string_view kItemsPath = "/context";
+
 struct PathsToRestore {
   std::vector<std::string> own;
   std::vector<std::string> mounted;
 };
+
+// The item of a file is the one that it was then, unless that is elsewhere now.
+Status put_item_back(ItemRows& then, ItemRows& now, Agent& agent, const WalkEntry& entry) {
+  std::optional<ItemRow> row = WARREN_TRY(then.find(entry.attributes.inode));
+  if (!row) return Ok{};
+  Attributes file = WARREN_TRY(lstat(agent.fs(), entry.path));
+  std::optional<ItemRow> known = WARREN_TRY(now.find_by_id(row->id));
+  if (known && known->node == file.inode) return Ok{};
+  if (known) {
+    Result<Attributes> other = agent.fs().get_attributes(known->node);
+    if (other.ok() && other->nlink > 0) return Ok{};
+    WARREN_TRY(now.remove(known->node));
+  }
+  row->node = file.inode;
+  row->path = entry.path;
+  return now.put(*row);
+}
+
+Status put_items_back(Agent& past, Agent& agent, const std::vector<std::string>& paths) {
+  if (agent.base()) return Ok{};  // items are in the namespace, and these paths in the project
+  ItemRows then(past.store());
+  ItemRows now(agent.store());
+  for (const std::string& path : paths) {
+    if (!is_at_or_below(path, kItemsPath) && !is_at_or_below(kItemsPath, path)) continue;
+    std::string top = is_at_or_below(path, kItemsPath) ? path : std::string(kItemsPath);
+    if (!WARREN_TRY(exists(past.fs(), top))) continue;
+    auto visit = [&](const WalkEntry& entry) -> Result<WalkNext> {
+      if (entry.attributes.is_file()) WARREN_TRY(put_item_back(then, now, agent, entry));
+      return WalkNext::kContinue;
+    };
+    WARREN_TRY(walk(past.fs(), top, visit, {.follow = Follow::kNo}));
+  }
+  return Ok{};
+}
 
 // Those of the agent's own tree, after a checkpoint that covers these mounts.
 Result<Checkpoint> restore_own_paths(Agent& agent, std::int64_t id, const PathsToRestore& paths, Clock& clock,
@@ -179,6 +217,7 @@ Result<Checkpoint> restore_own_paths(Agent& agent, std::int64_t id, const PathsT
       WARREN_TRY(History(agent.store())
                      .take_automatic(fmt::format("before-restore-of-{}", id), "before restore of paths", covered));
   WARREN_TRY(put_back(past->fs(), agent.fs(), paths.own));
+  WARREN_TRY(put_items_back(*past, agent, paths.own));
   for (const auto* some : {&paths.own, &paths.mounted}) {
     for (const std::string& path : *some)
       agent.store().audit().note("restore", path, kCheckpointDoor, label_of(wanted));

@@ -72,6 +72,15 @@ Status copy_node(FileSystem& fs, const WalkEntry& entry, const std::string& to) 
   return keep_attributes(fs, to, node);
 }
 
+Status sync_tree(FileSystem& fs, std::string_view path) {
+  return walk(fs, path,
+              [&](const WalkEntry& entry) -> Result<WalkNext> {
+                if (entry.attributes.is_file()) WARREN_TRY(fs.sync(entry.attributes.inode));
+                return WalkNext::kContinue;
+              },
+              {.follow = Follow::kNo});
+}
+
 // "/a" contains "/a/b", not "/ab". Both normalised.
 bool contains(std::string_view outer, std::string_view inner) {
   if (outer == "/" || outer == inner) return true;
@@ -191,10 +200,48 @@ Status copy_path(FileSystem& fs, std::string_view from, std::string_view to, Rec
   return Ok{};
 }
 
+namespace {
+
+// A whole copy on the disk, or none. What may be replaced is a file, by a file.
+Status copy_for_move(FileSystem& fs, std::string_view from, std::string_view to, RenameMode mode) {
+  Attributes node = WARREN_TRY(lstat(fs, from));
+  Result<Attributes> there = lstat(fs, to);
+  bool is_new = !there.ok() && there.error().code() == Code::kNotFound;
+  if (!there.ok() && !is_new) return std::move(there).take_error();
+  bool may_replace = is_new || (mode == RenameMode::kReplace && node.is_file() && there->is_file());
+  if (!may_replace) {
+    return Error(Code::kExists, fmt::format("{} exists already", quote_path(to)), "remove it first, or choose another");
+  }
+  Status copied = copy_path(fs, from, to, Recursive::kYes);
+  if (copied.ok() && node.is_file()) {
+    keep_attributes(fs, to, node).ignore("not every mount keeps times and owners");
+  }
+  if (copied.ok()) copied = sync_tree(fs, to);
+  if (!copied.ok() && is_new) {
+    remove(fs, to, {.recursive = Recursive::kYes}).ignore("the error says why there is no copy");
+  }
+  return copied;
+}
+
+}  // namespace
+
 Status move_path(FileSystem& fs, std::string_view from, std::string_view to, RenameMode mode) {
   if (mode == RenameMode::kExchange) return rename(fs, from, to, mode);
   std::string target = WARREN_TRY(destination_of(fs, from, to));
-  return rename(fs, from, target, mode);
+  return rename_or_copy(fs, from, target, mode);
+}
+
+Status rename_or_copy(FileSystem& fs, std::string_view from, std::string_view to, RenameMode mode) {
+  Status renamed = rename(fs, from, to, mode);
+  bool is_apart = !renamed.ok() && renamed.error().code() == Code::kCrossDevice && mode != RenameMode::kExchange;
+  if (!is_apart) return renamed;
+  WARREN_TRY(copy_for_move(fs, from, to, mode));
+  Status removed = remove(fs, from, {.recursive = Recursive::kYes});
+  if (removed.ok()) return removed;
+  return Error(removed.error().code(),
+               fmt::format("{} was copied to {}, but could not be removed: {}", quote_path(from), quote_path(to),
+                           removed.error().message()),
+               "remove one of the two");
 }
 
 Result<std::uint32_t> apply_mode(std::string_view text, std::uint32_t mode) {

@@ -30,7 +30,11 @@ Result<Listing> list_path(FileSystem& fs, std::string_view path);
 // mounts, a file of at most 256 MiB is read and written.
 Status copy_path(FileSystem& fs, std::string_view from, std::string_view to, Recursive recursive);
 
+// mv, into `to` if that is a directory; as rename_or_copy.
 Status move_path(FileSystem& fs, std::string_view from, std::string_view to, RenameMode mode);
+// Renames. Where that is not possible, between mounts or where other rules hold (kCrossDevice), it copies, syncs the
+// copy and then removes the original. If only the removal fails, both exist, and the error says so.
+Status rename_or_copy(FileSystem& fs, std::string_view from, std::string_view to, RenameMode mode);
 
 // Applies "644", "u+x", "go-w" or "a=r,u+w" to `mode` and returns the new permission bits.
 Result<std::uint32_t> apply_mode(std::string_view text, std::uint32_t mode);

@@ -19,7 +19,6 @@ namespace warren {
 namespace {
 
 constexpr std::string_view kSkippedDir = ".git";  // another program's database: no text that anybody looks for
-constexpr std::string_view kDrivesDir = "/context";
 
 // What one transaction of the index does: others may write in between.
 constexpr std::size_t kFilesAtOnce = 256;
@@ -49,11 +48,13 @@ Result<std::string> read_content(FileSystem& fs, const Attributes& node, std::ui
 }  // namespace
 
 Result<std::vector<IndexedTree>> indexed_trees(Agent& agent) {
-  std::optional<AgentOverlay> overlay = agent.overlay();
-  if (!overlay) return std::vector<IndexedTree>{{.number = 0, .fs = &agent.store().fs(), .top = "/"}};
-  std::vector<IndexedTree> trees{{.number = 0, .fs = &overlay->merged, .top = "/"}};
+  if (!agent.base()) return std::vector<IndexedTree>{{.number = kFilesTree, .fs = &agent.store().fs()}};
+  std::vector<IndexedTree> trees;
+  if (std::optional<AgentOverlay> overlay = agent.overlay()) {
+    trees.push_back({.number = kFilesTree, .fs = &overlay->merged});
+  }
   Result<FileSystem*> names = agent.namespace_tree();
-  if (names.ok()) trees.push_back({.number = 1, .fs = *names, .top = std::string(kDrivesDir)});
+  if (names.ok()) trees.push_back({.number = kNamespaceTree, .fs = *names});
   else if (names.error().code() != Code::kNotFound) return std::move(names).take_error();
   return trees;
 }
@@ -184,9 +185,7 @@ Status CatchUp::plan_everything() {
 
 Status CatchUp::plan_tree(const IndexedTree& tree) {
   FoundFiles files;
-  Result<Attributes> top = lstat(*tree.fs, tree.top);
-  if (!top.ok() && !is_gone(top.error())) return of_agent(Status(std::move(top).take_error()));
-  if (top.ok() && top->is_directory()) WARREN_TRY(list_below(tree, top->inode, tree.top, files));
+  WARREN_TRY(list_below(tree, kRootInode, "/", files));
   gone_dirs_.emplace_back(tree.number, "/");
   std::int64_t now = clock_.now().seconds;
   Transaction view = WARREN_TRY(Transaction::begin(database_, Access::kRead));
@@ -295,7 +294,8 @@ Result<CatchUp::Snapshot> CatchUp::read_file_now(const IndexedTree& tree, const 
   Snapshot now;
   auto unit = WARREN_TRY(of_agent(tree.fs->begin(UnitAccess::kRead)));
   Result<Attributes> node = lstat(*tree.fs, path);
-  if (!node.ok() && !is_gone(node.error())) return of_agent(Result<Snapshot>(std::move(node).take_error()));
+  bool is_missing = !node.ok() && (is_gone(node.error()) || node.error().code() == Code::kDenied);  // hidden by now
+  if (!node.ok() && !is_missing) return of_agent(Result<Snapshot>(std::move(node).take_error()));
   if (!node.ok() || !node->is_file()) return now;
   now.node = *node;
   now.stamp = index_stamp_of(*node, clock_.now().seconds);

@@ -19,14 +19,16 @@
 
 namespace warren {
 
+inline constexpr std::string_view kDrivesDir = "/context";
+
 // One of the trees that are indexed. `number` is stored in the index.
 struct IndexedTree {
   int number = 0;
   FileSystem* fs = nullptr;
-  std::string top;  // nothing else of it is indexed
 };
 
-// The agent's files, without recording who reads them, and with a base also the drives of its namespace.
+// The agent's files, without recording who reads them. With a base: the merged tree, if the agent is open with it, and
+// the namespace.
 Result<std::vector<IndexedTree>> indexed_trees(Agent& agent);
 
 // For one run. A file is read and its rows are written in one transaction of the index, so that another process that

@@ -6,6 +6,7 @@
 
 #include "agent/locate.h"
 #include "base/ascii.h"
+#include "base/below.h"
 #include "base/path.h"
 #include "context/catch_up.h"
 #include "context/index_file.h"
@@ -318,7 +319,9 @@ Result<SearchAnswer> ContextIndex::Parts::search(const SearchQuery& query, const
 Status ContextIndex::Parts::record(const std::vector<SearchHit>& hits) {
   if (!agent.records_reads()) return Ok{};
   std::vector<std::string> paths;
-  for (const SearchHit& hit : hits) paths.push_back(hit.path);
+  for (const SearchHit& hit : hits) {
+    if (hit.tree == kFilesTree) paths.push_back(hit.path_in_tree);
+  }
   std::ranges::sort(paths);
   auto repeated = std::ranges::unique(paths);
   paths.erase(repeated.begin(), repeated.end());
@@ -342,7 +345,8 @@ Result<std::vector<ChunkInfo>> ContextIndex::list_chunks(std::string_view path) 
     Transaction view = WARREN_TRY(Transaction::begin(*parts.database, Access::kRead));
     for (auto tree = parts.trees.rbegin(); tree != parts.trees.rend(); ++tree) {
       std::optional<IndexedFile> file = WARREN_TRY(parts.rows->find_file(tree->number, normal));
-      if (file) return parts.rows->list_chunks(file->id, model);
+      bool is_shown = tree->number == kFilesTree || is_at_or_below(normal, kDrivesDir);
+      if (file && is_shown) return parts.rows->list_chunks(file->id, model);
     }
     parts.is_others_fault = true;
     return Error(Code::kNotFound, fmt::format("no file {}", quote(normal)));

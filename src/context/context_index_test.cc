@@ -74,6 +74,15 @@ class ContextIndexTest : public ::testing::Test {
     auto made = Store::open(file(id + ".db"), {.mode = OpenMode::kCreate, .durability = Durability::kProcess}, clock_);
     ASSERT_OK(made);
   }
+  void make_with_base(const std::string& id, const std::string& base) {
+    make(id);
+    auto made = Store::open(file(id + ".db"), {.durability = Durability::kProcess}, clock_);
+    ASSERT_OK(made);
+    Database& database = (*made)->database();
+    ASSERT_OK(database.execute("CREATE TABLE fs_overlay_config (key TEXT PRIMARY KEY, value TEXT NOT NULL)"));
+    Statement put = database.prepare("INSERT INTO fs_overlay_config VALUES ('base_path', ?)").value();
+    ASSERT_OK(put.bind(1, std::string_view(base)).run());
+  }
   std::unique_ptr<Agent> open_agent(const std::string& id, OpenMode mode = OpenMode::kReadWrite) {
     auto opened =
         Agent::open({.id_or_path = file(id + ".db"), .mode = mode, .durability = Durability::kProcess}, clock_);
@@ -542,15 +551,7 @@ TEST_F(ContextIndexTest, TheBaseIsSearchedWithTheChanges) {
   ASSERT_OK(make_host_dirs(file("base/sub"), 0755));
   ASSERT_OK(replace_host_file(file("base/a"), "alpha of the base", 0644));
   ASSERT_OK(replace_host_file(file("base/sub/b"), "beta of the base", 0644));
-  auto made = Store::open(file("o.db"), {.mode = OpenMode::kCreate, .durability = Durability::kProcess}, clock_);
-  ASSERT_OK(made);
-  ASSERT_OK((*made)->database().execute("CREATE TABLE fs_overlay_config (key TEXT PRIMARY KEY, value TEXT NOT NULL)"));
-  {
-    Statement put = (*made)->database().prepare("INSERT INTO fs_overlay_config VALUES ('base_path', ?)").value();
-    std::string base = file("base");
-    ASSERT_OK(put.bind(1, std::string_view(base)).run());
-  }
-  made->reset();
+  make_with_base("o", file("base"));
   auto agent = open_agent("o");
   ASSERT_TRUE(agent->base().has_value());
   auto index = open_index(*agent);
@@ -570,6 +571,36 @@ TEST_F(ContextIndexTest, TheBaseIsSearchedWithTheChanges) {
   EXPECT_EQ(ask("beta"), Paths{});
   ASSERT_OK(replace_host_file(file("base/c"), "delta came later", 0644));
   EXPECT_EQ(ask("delta"), Paths{"/c"});
+}
+
+TEST_F(ContextIndexTest, ABaseThatTheAgentIsNotOpenWithIsNotIndexed) {
+  ASSERT_OK(make_host_dirs(file("base"), 0755));
+  ASSERT_OK(replace_host_file(file("base/secret"), "alpha of the base", 0644));
+  make_with_base("o", file("base"));
+  AgentOptions own{.id_or_path = file("o.db"), .durability = Durability::kProcess, .layers = Layers::kOwn};
+  auto agent = Agent::open(own, clock_).value();
+  ASSERT_OK(write_file(*agent->namespace_tree().value(), "/notes", as_bytes("alpha of the namespace")));
+  SearchQuery query{.text = "alpha"};
+  query.path_for_caller = [](int tree, const std::string& path) -> std::optional<std::string> {
+    return (tree == kNamespaceTree ? "" : "/project") + path;
+  };
+  auto found = [&](Agent& of) {
+    Paths paths;
+    auto index = open_index(of);
+    SearchAnswer answer = index->search(query).value();
+    for (const SearchHit& hit : answer.hits) paths.push_back(hit.path);
+    std::ranges::sort(paths);
+    return paths;
+  };
+  EXPECT_EQ(found(*agent), Paths{"/notes"});
+  EXPECT_EQ(open_index(*agent)->status()->files, 1U);
+  auto merged = open_agent("o");
+  EXPECT_EQ(found(*merged), (Paths{"/notes", "/project/secret"}));
+  query.below = "/project";
+  EXPECT_EQ(found(*merged), Paths{"/project/secret"});
+  query.below = "/";
+  query.globs = {"/n*"};
+  EXPECT_EQ(found(*merged), Paths{"/notes"});
 }
 
 TEST_F(ContextIndexTest, HugeFilesAndHostileNamesDoNoHarm) {

@@ -22,6 +22,10 @@
 
 namespace warren {
 
+// The trees that are indexed, as the index stores them. Without a base there is only the first, with all files.
+inline constexpr int kFilesTree = 0;      // with a base: the merged tree
+inline constexpr int kNamespaceTree = 1;  // of an agent with a base
+
 struct SearchQuery {
   // Words, any of which may occur; "several words" in quotes as they are; the beginning of a word with a star: wor*.
   std::string text;
@@ -33,6 +37,9 @@ struct SearchQuery {
   std::string mime;                   // "text/markdown", "text/*"; empty: any
   std::optional<std::int64_t> since;  // changed at or after that time, in Unix seconds
   std::optional<std::int64_t> until;  // changed at or before that time
+  // The path by which the caller knows a file of a tree; nullopt: for the caller there is no such file. Paths in this
+  // query and in the hits are of this kind. Empty: those of the tree, and of the namespace tree only the drives.
+  std::function<std::optional<std::string>(int tree, const std::string& path)> path_for_caller;
   // Whether the caller may read the file. Asked before anything is counted as found; empty: yes.
   std::function<Result<bool>(const std::string& path)> may_read;
 
@@ -41,7 +48,9 @@ struct SearchQuery {
 };
 
 struct SearchHit {
-  std::string path;
+  std::string path;  // as the caller knows it
+  int tree = kFilesTree;
+  std::string path_in_tree;
   std::size_t first_line = 0;  // of the place, from 1; 0 if only the file's name was found
   std::size_t last_line = 0;
   std::string heading;  // above it: "Install > Linux"

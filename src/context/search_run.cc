@@ -93,14 +93,21 @@ Result<const IndexedFile*> SearchRun::find_accepted(std::int64_t id) {
   return known->second ? &*known->second : nullptr;
 }
 
+std::optional<std::string> SearchRun::shown_path(const IndexedFile& file) const {
+  if (query_.path_for_caller) return query_.path_for_caller(file.tree, file.path);
+  bool is_shown = file.tree == kFilesTree || is_at_or_below(file.path, kDrivesDir);
+  return is_shown ? std::optional(file.path) : std::nullopt;
+}
+
 Result<bool> SearchRun::accepts(const IndexedFile& file) {
-  if (!is_at_or_below(file.path, query_.below) || !is_mime(file.mime, query_.mime)) return false;
+  std::optional<std::string> path = shown_path(file);
+  if (!path || !is_at_or_below(*path, query_.below) || !is_mime(file.mime, query_.mime)) return false;
   if (query_.since && file.changed_at < *query_.since) return false;
   if (query_.until && file.changed_at > *query_.until) return false;
-  auto matches_path = [&](const Glob& glob) { return glob.matches(file.path); };
+  auto matches_path = [&](const Glob& glob) { return glob.matches(*path); };
   if (!globs_.empty() && std::ranges::none_of(globs_, matches_path)) return false;
   if (query_.may_read) {
-    Result<bool> may_read = query_.may_read(file.path);
+    Result<bool> may_read = query_.may_read(*path);
     is_callers_fault_ = !may_read.ok();
     if (!WARREN_TRY(std::move(may_read))) return false;
   }
@@ -230,7 +237,9 @@ Result<RankedList> SearchRun::find_by_pattern() {
 Result<SearchHit> SearchRun::hit_of(const FoundPlace& place) {
   const IndexedFile* file = WARREN_TRY(find_accepted(file_of_chunk(place.best)));
   if (file == nullptr) return Error(Code::kCorrupt, "the search index changed while it was read");
-  SearchHit hit{.path = file->path,
+  SearchHit hit{.path = shown_path(*file).value_or(file->path),
+                .tree = file->tree,
+                .path_in_tree = file->path,
                 .heading = {},
                 .snippet = {},
                 .score = place.score,

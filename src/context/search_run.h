@@ -42,6 +42,7 @@ class SearchRun {
  private:
   Result<const IndexedFile*> find_accepted(std::int64_t file);
   Result<bool> accepts(const IndexedFile& file);
+  std::optional<std::string> shown_path(const IndexedFile& file) const;
   Result<bool> accepts_chunk(std::int64_t chunk);
   Result<bool> is_there(std::int64_t file);
   Result<RankedList> find_by_text();

@@ -14,7 +14,7 @@ Status check_public(std::string_view address, std::uint16_t) {
   std::optional<net::Address> parsed = net::Address::parse(address);
   if (parsed && parsed->is_public() && !net::is_own_address(*parsed)) return Ok{};
   return Error(Code::kDenied, fmt::format("the address {} is not one of the public internet", quote(address)),
-               "--allow-private allows it");
+               "an operator can fetch it with `warren context AGENT add --allow-private`");
 }
 
 // "text/html; charset=utf-8" in parts.

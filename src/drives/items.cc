@@ -4,11 +4,13 @@
 
 #include <fmt/format.h>
 
+#include "agent/file_verbs.h"
 #include "base/limits.h"
 #include "base/path.h"
 #include "drives/known_drives.h"
 #include "drives/uuid.h"
 #include "fs/list_dir.h"
+#include "fs/mount_fs.h"
 #include "fs/path_ops.h"
 
 namespace warren {
@@ -128,7 +130,8 @@ Result<std::optional<Ref>> Items::find_by_id(std::string_view id) {
     // Saved by renaming a new file over it: the same item.
     FileSystem* tree = WARREN_TRY(own());
     Result<Attributes> old = tree->get_attributes(row->node);
-    if (there && there->is_file() && !old.ok() && is_gone(old.error())) return seen;
+    bool is_old_gone = old.ok() ? old->nlink == 0 : is_gone(old.error());
+    if (there && there->is_file() && is_old_gone) return seen;
   }
   Result<std::string> path = path_of(row->node);
   if (!path.ok() && !is_gone(path.error())) return std::move(path).take_error();
@@ -146,7 +149,8 @@ Result<std::optional<ItemRow>> Items::find_row(const Ref& ref, const Attributes&
     if (!row) return row;
     FileSystem* tree = WARREN_TRY(own());
     Result<Attributes> old = tree->get_attributes(row->node);
-    if (old.ok() || !is_gone(old.error())) return std::optional<ItemRow>();  // moved away: another item
+    bool is_old_gone = old.ok() ? old->nlink == 0 : is_gone(old.error());
+    if (!is_old_gone) return std::optional<ItemRow>();  // moved away: another item
   }
   if (!looks_like_uuid(row->id)) return std::optional<ItemRow>();  // not a row of ours
   if (row->stamp == stamp_of_item(node)) return row;
@@ -345,17 +349,19 @@ Status Items::move(const Ref& from, const Ref& to, Replace replace) {
 // A copy is an item of its own, from the same source.
 Status Items::copy_one(const Ref& from, const Ref& to, const Attributes& node) {
   std::optional<ItemRow> old = WARREN_TRY(find_row(from, node));
-  WARREN_TRY(copy_file(view_, namespace_path(from), namespace_path(to)));
+  WARREN_TRY(copy_path(view_, namespace_path(from), namespace_path(to), Recursive::kNo));
+  auto unit = WARREN_TRY(view_.begin(UnitAccess::kWrite));
   std::optional<Attributes> made = WARREN_TRY(find(to));
   if (!made) return Error(Code::kStale, fmt::format("{} is gone again", quote(to_string(to))));
   std::optional<ItemRow> row = WARREN_TRY(touch(to, *made));
-  if (!row || !old) return Ok{};
+  if (!row || !old) return unit->commit();
   ItemRow next = std::move(*old);
   next.node = row->node;
   next.id = std::move(row->id);
   next.path = namespace_path(to);
   next.stamp = stamp_of_item(*made);
-  return rows_.put(next);
+  WARREN_TRY(rows_.put(next));
+  return unit->commit();
 }
 
 Status Items::copy(const Ref& from, const Ref& to, Replace replace) {
@@ -381,6 +387,73 @@ Status Items::copy(const Ref& from, const Ref& to, Replace replace) {
     return WalkNext::kContinue;
   };
   return walk(view_, top, copy_entry, {.follow = Follow::kNo});
+}
+
+Result<bool> Items::are_apart(const Ref& from, const Ref& to) {
+  std::optional<Attributes> source = WARREN_TRY(find(from));
+  if (!source) return false;
+  for (Ref at = to;; at = parent_of(at)) {
+    std::optional<Attributes> target = WARREN_TRY(find(at));
+    if (target) return are_in_different_mounts(source->inode, target->inode);
+    if (at.is_drive()) return are_in_different_mounts(source->inode, kRootInode);
+  }
+}
+
+Status Items::copy_apart(const Ref& from, const Ref& to, Replace replace) {
+  std::optional<Attributes> old = WARREN_TRY(find(to));
+  std::vector<Ref> missing;  // directories above it, the nearest first
+  for (Ref at = to; !old && !at.is_drive();) {
+    at = parent_of(at);
+    if (WARREN_TRY(find(at))) break;
+    missing.push_back(at);
+  }
+  Status copied = copy(from, to, replace);
+  if (copied.ok() || old) return copied;
+  warren::remove(view_, namespace_path(to), {.recursive = Recursive::kYes}).ignore("the first error says why");
+  for (const Ref& dir : missing) remove_dir(view_, namespace_path(dir)).ignore("somebody else may use it");
+  return copied;
+}
+
+Status Items::sync_items(const Ref& ref) {
+  return walk_items(ref, [&](const Ref&, const Attributes& node) -> Result<bool> {
+    WARREN_TRY(view_.sync(node.inode));
+    return true;
+  });
+}
+
+// What is in the agent file before and after it keeps its id.
+Status Items::remove_moved(const Ref& from, const Ref& to) {
+  std::optional<Attributes> made = WARREN_TRY(find(to));
+  bool keeps_ids = made && is_in_agent_file(made->inode);
+  std::vector<std::pair<Ref, std::string>> ids;
+  auto note_id = [&](const Ref& at, const Attributes& node) -> Result<bool> {
+    std::optional<ItemRow> row = WARREN_TRY(find_row(at, node));
+    if (row) ids.emplace_back(Ref{.drive = to.drive, .path = to.path + at.path.substr(from.path.size())}, row->id);
+    return true;
+  };
+  if (keeps_ids) WARREN_TRY(walk_items(from, note_id));
+  auto unit = WARREN_TRY(view_.begin(UnitAccess::kWrite));
+  WARREN_TRY(remove(from));
+  for (const auto& [ref, id] : ids) {
+    std::optional<Attributes> node = WARREN_TRY(find(ref));
+    std::optional<ItemRow> row;
+    if (node) row = WARREN_TRY(touch(ref, *node));
+    if (!row) continue;
+    row->id = id;
+    WARREN_TRY(rows_.put(*row));
+  }
+  return unit->commit();
+}
+
+Status Items::move_apart(const Ref& from, const Ref& to, Replace replace) {
+  WARREN_TRY(copy_apart(from, to, replace));
+  Status removed = sync_items(to);
+  if (removed.ok()) removed = remove_moved(from, to);
+  if (removed.ok()) return removed;
+  return Error(removed.error().code(),
+               fmt::format("{} was copied to {}, but could not be removed: {}", quote(to_string(from)),
+                           quote(to_string(to)), removed.error().message()),
+               "delete one of the two with context_delete");
 }
 
 }  // namespace warren

@@ -63,10 +63,16 @@ class Items {
   // In a write unit: an item, or a directory with everything in it, and the rows.
   Status remove(const Ref& ref);
   // In a write unit. The target must not exist, unless both are files and it may be replaced; directories above it are
-  // made. kInvalid: a directory into itself. kLimit: more than kCopiedItems.
+  // made. kInvalid: a directory into itself. kLimit: more than kCopiedItems. kCrossDevice: they are in different
+  // mounts.
   enum class Replace { kNo, kYes };
   Status move(const Ref& from, const Ref& to, Replace replace);
   Status copy(const Ref& from, const Ref& to, Replace replace);
+  // The same between mounts, outside of any unit, since a unit cannot have changes in two. A copy that fails is
+  // removed. What is moved is removed when its copy is on the disk; if that fails, both exist, and the error says so.
+  Result<bool> are_apart(const Ref& from, const Ref& to);
+  Status copy_apart(const Ref& from, const Ref& to, Replace replace);
+  Status move_apart(const Ref& from, const Ref& to, Replace replace);
 
   // Directories first, then files, each by name; nothing else is in a drive. In a unit. kNotDirectory.
   struct Entry {
@@ -89,6 +95,8 @@ class Items {
   Status check_target(const Ref& from, const Attributes& what, const Ref& to, Replace replace);
   Status make_parent(const Ref& ref);
   Status check_not_cancelled() const;
+  Status sync_items(const Ref& ref);
+  Status remove_moved(const Ref& from, const Ref& to);
   Status copy_one(const Ref& from, const Ref& to, const Attributes& node);
 
   Agent& agent_;

@@ -191,8 +191,7 @@ Result<std::string> without_entry(const ClientConfig& client, std::string_view t
   Json config = WARREN_TRY(parse_config(client, text));
   auto servers = config.find(std::string(client.servers));
   if (servers == config.end() || servers->erase(std::string(name)) == 0) return missing;
-  if (servers->empty()) config.erase(std::string(client.servers));
-  return config.empty() ? std::string() : dump_json_pretty(config) + "\n";
+  return dump_json_pretty(config) + "\n";  // an empty object stays: it may have been there before
 }
 
 }  // namespace warren::mcp

@@ -73,6 +73,14 @@ Result<std::string> resource_path(const Request& request, const std::string& uri
   return request.service.view().resolve(*request.service.names(), path, op);
 }
 
+Result<std::string> watched_path(const Request& request, const std::string& uri) {
+  std::string path = WARREN_TRY(resource_path(request, uri, "read"));
+  NamespaceView& view = request.service.view();
+  if (WARREN_TRY(view.may(Rights::kList, path))) return path;
+  WARREN_TRY(view.check_path(Rights::kRead, path, "read"));
+  return path;
+}
+
 Result<std::string> read_cursor(const Json& params) {
   auto found = params.find("cursor");
   if (found == params.end()) return std::string();

@@ -70,6 +70,8 @@ RpcError rpc_error(const Error& error);
 // The path that a resource's URI names in this agent's namespace: vfs://AGENT/PATH, or a plain /PATH. kInvalid,
 // kNotFound for another agent.
 Result<std::string> resource_path(const Request& request, const std::string& uri, std::string_view op);
+// The same of a resource that the client wants to watch: also kDenied if it may neither be read nor listed.
+Result<std::string> watched_path(const Request& request, const std::string& uri);
 // Where a page begins: what encode_cursor was given. kInvalid.
 Result<std::string> read_cursor(const Json& params);
 std::string encode_cursor(std::string_view after);

@@ -66,7 +66,7 @@ Answer Session::subscribe(Request& request) {
   std::optional<std::string> uri = find_text(request.params, "uri");
   if (!uri) return invalid_params("'uri' must be a string");
   if (service_.options().is_conformance && conformance::is_resource(*uri)) return Json::object();  // it never changes
-  Result<std::string> path = resource_path(request, *uri, "read");
+  Result<std::string> path = watched_path(request, *uri);
   if (!path.ok()) return rpc_error(path.error());
   {
     std::lock_guard lock(mutex_);
@@ -137,7 +137,7 @@ void Session::listen(const std::shared_ptr<Request>& request, const Reply& reply
   if (auto uris = filter->find("resourceSubscriptions"); uris != filter->end() && uris->is_array()) {
     if (uris->size() > kSessionSubscriptionsMax - former) return finish(*request, reply, too_many_subscriptions());
     for (const Json& uri : *uris) {
-      Result<std::string> path = uri.is_string() ? resource_path(*request, uri.get<std::string>(), "read")
+      Result<std::string> path = uri.is_string() ? watched_path(*request, uri.get<std::string>())
                                                  : Error(Code::kInvalid, "a URI must be a string");
       if (!path.ok()) return finish(*request, reply, invalid_params(path.error().message()));
       wanted.push_back({.uri = uri.get<std::string>(), .path = *path});

@@ -20,6 +20,7 @@
 #include <microhttpd.h>
 
 #include "base/ascii.h"
+#include "net/newcomers.h"
 #include "os/error.h"
 #include "os/fd.h"
 
@@ -28,6 +29,9 @@ namespace {
 
 constexpr std::size_t kStreamBlock = std::size_t{32} << 10;
 constexpr std::chrono::seconds kEndPatienceWeb{2};
+
+// Beyond the connections that may stay open: a new one is taken first, then an older one is closed.
+constexpr std::size_t kConnectionsArriving = 16;
 
 class Exchange;
 
@@ -92,7 +96,10 @@ class Exchange final : public WebReply {
 class WebServerImpl final : public WebServer {
  public:
   WebServerImpl(WebOptions options, WebHandler handler, WebHeadCheck check)
-      : books_(std::make_shared<WebBooks>()), handler_(std::move(handler)), check_(std::move(check)) {
+      : books_(std::make_shared<WebBooks>()),
+        handler_(std::move(handler)),
+        check_(std::move(check)),
+        newcomers_(options.connections_max) {
     books_->options = options;
   }
   ~WebServerImpl() override { stop(); }
@@ -104,9 +111,11 @@ class WebServerImpl final : public WebServer {
   static MHD_Result on_request(void* self, MHD_Connection* connection, const char* url, const char* method,
                                const char* version, const char* data, std::size_t* size, void** kept);
   static void on_completed(void* self, MHD_Connection* connection, void** kept, MHD_RequestTerminationCode why);
+  static void on_connection(void* self, MHD_Connection* connection, void** kept, MHD_ConnectionNotificationCode what);
 
  private:
   MHD_Result begin(MHD_Connection* connection, const char* url, const char* method, void** kept);
+  void accept_newcomer(MHD_Connection* connection);
   MHD_Result take_body(Exchange& exchange, const char* data, std::size_t size);
   static MHD_Result refuse(MHD_Connection* connection, const WebRefusal& refusal);
 
@@ -116,6 +125,7 @@ class WebServerImpl final : public WebServer {
   HttpAddress address_;
   Fd listening_;
   MHD_Daemon* daemon_ = nullptr;
+  Newcomers newcomers_;  // for the library's thread
   std::atomic<bool> is_stopping_ = false;
 };
 
@@ -361,15 +371,16 @@ void allow_connections(std::size_t connections) {
 }
 
 Status WebServerImpl::open(const HttpAddress& address) {
-  allow_connections(books_->options.connections_max);
+  std::size_t most = books_->options.connections_max + kConnectionsArriving;
+  allow_connections(most);
   listening_ = WARREN_TRY(listen_on(address));
   address_ = address;
   address_.port = WARREN_TRY(port_of_socket(listening_.get()));
   daemon_ = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC, 0, nullptr,
                              nullptr, &WebServerImpl::on_request, this, MHD_OPTION_LISTEN_SOCKET, listening_.get(),
-                             MHD_OPTION_CONNECTION_LIMIT, static_cast<unsigned>(books_->options.connections_max),
-                             MHD_OPTION_CONNECTION_TIMEOUT, books_->options.idle_seconds, MHD_OPTION_NOTIFY_COMPLETED,
-                             &WebServerImpl::on_completed, this, MHD_OPTION_END);
+                             MHD_OPTION_CONNECTION_LIMIT, static_cast<unsigned>(most), MHD_OPTION_CONNECTION_TIMEOUT,
+                             books_->options.idle_seconds, MHD_OPTION_NOTIFY_COMPLETED, &WebServerImpl::on_completed,
+                             this, MHD_OPTION_NOTIFY_CONNECTION, &WebServerImpl::on_connection, this, MHD_OPTION_END);
   if (daemon_ == nullptr) return Error(Code::kIo, fmt::format("cannot serve HTTP on {}", address_.text()));
   listening_.release();  // the daemon closes it
   return Ok{};
@@ -416,6 +427,7 @@ MHD_Result WebServerImpl::begin(MHD_Connection* connection, const char* url, con
   if (check_) {
     if (std::optional<WebRefusal> refusal = check_(exchange->request)) return refuse(connection, *refusal);
   }
+  accept_newcomer(connection);
   std::optional<std::uint64_t> length = parse_number<std::uint64_t>(exchange->request.header("content-length"));
   {
     std::lock_guard lock(books_->mutex);
@@ -425,6 +437,30 @@ MHD_Result WebServerImpl::begin(MHD_Connection* connection, const char* url, con
     return refuse(connection, {.status = 413, .headers = {}, .body = {}});
   *kept = new KeptExchange(std::move(exchange));
   return MHD_YES;
+}
+
+void WebServerImpl::on_connection(void* self, MHD_Connection* connection, void** kept,
+                                  MHD_ConnectionNotificationCode what) {
+  auto& server = *static_cast<WebServerImpl*>(self);
+  if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+    const MHD_ConnectionInfo* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    auto* made = new Newcomers::Connection{.fd = info == nullptr ? -1 : static_cast<int>(info->connect_fd)};
+    *kept = made;
+    server.newcomers_.began(*made);
+    MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, server.books_->options.newcomer_seconds);
+    return;
+  }
+  auto* ended = static_cast<Newcomers::Connection*>(*kept);
+  if (ended != nullptr) server.newcomers_.ended(*ended);
+  delete ended;
+  *kept = nullptr;
+}
+
+void WebServerImpl::accept_newcomer(MHD_Connection* connection) {
+  const MHD_ConnectionInfo* info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+  auto* one = info == nullptr ? nullptr : static_cast<Newcomers::Connection*>(info->socket_context);
+  if (one == nullptr || !newcomers_.accept(*one)) return;
+  MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, books_->options.idle_seconds);
 }
 
 MHD_Result WebServerImpl::take_body(Exchange& exchange, const char* data, std::size_t size) {

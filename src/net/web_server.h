@@ -66,6 +66,9 @@ struct WebOptions {
   // Of all answers and streams together; beyond it, replies say that they are crowded, and streams are given up.
   std::size_t all_unsent_bytes_max = std::size_t{128} << 20;
   unsigned idle_seconds = 60;  // a connection that sends and takes nothing, without a stream
+  // The same for a connection whose first request was not accepted yet. When there are `connections_max`, the oldest of
+  // these is closed for the next one, however busy it is: whoever has no token cannot keep others out.
+  unsigned newcomer_seconds = 15;
 };
 
 class WebServer {

@@ -248,6 +248,37 @@ TEST_F(WebServerTest, StoppingAnswersWhatIsOpen) {
   EXPECT_FALSE(stream->write("too late"));
 }
 
+TEST_F(WebServerTest, ConnectionsWithoutAnAcceptedRequestMakeRoomForOthers) {
+  auto handler = [](WebRequest, std::shared_ptr<WebReply> reply) { reply->answer(200, {}, "yes"); };
+  auto check = [](const WebRequest& request) -> std::optional<WebRefusal> {
+    if (request.header("authorization") == "me") return std::nullopt;
+    return WebRefusal{.status = 401, .headers = {}, .body = {}};
+  };
+  serve(handler, {.connections_max = 4}, check);
+  constexpr std::string_view kAllowed = "GET /p HTTP/1.1\r\nHost: x\r\nAuthorization: me\r\n\r\n";
+  Fd known = connect();
+  ASSERT_OK(write_all(known.get(), as_bytes(kAllowed)));
+  EXPECT_TRUE(read_until(known, "yes").ends_with("yes"));
+  std::vector<Fd> strangers;
+  for (int i = 0; i < 40; ++i) {
+    strangers.push_back(connect());
+    write_all(strangers.back().get(), as_bytes("GET /p HTTP/1.1\r\nHost: x\r\n")).ignore("it may be closed already");
+  }
+  Fd late = connect();
+  ASSERT_OK(write_all(late.get(), as_bytes(kAllowed)));
+  EXPECT_TRUE(read_until(late, "yes").ends_with("yes"));
+  EXPECT_EQ(read_rest(strangers.front()), "");            // it was closed
+  ASSERT_OK(write_all(known.get(), as_bytes(kAllowed)));  // and this one was not
+  EXPECT_TRUE(read_until(known, "yes").ends_with("yes"));
+}
+
+TEST_F(WebServerTest, ARequestWhoseHeadDoesNotComeIsGivenUpEarly) {
+  serve([](WebRequest, std::shared_ptr<WebReply> reply) { reply->answer(200, {}, "yes"); }, {.newcomer_seconds = 1});
+  Fd silent = connect();
+  ASSERT_OK(write_all(silent.get(), as_bytes("GET /p HTTP/1.1\r\nHo")));
+  EXPECT_EQ(read_rest(silent).find("yes"), std::string::npos);  // ends, long before the 60 seconds of others
+}
+
 TEST_F(WebServerTest, APortInUseIsAnError) {
   serve([](WebRequest, std::shared_ptr<WebReply> reply) { reply->answer(200, {}, ""); });
   EXPECT_EQ(testing::error_of(WebServer::start(server_->address(), {}, [](WebRequest, std::shared_ptr<WebReply>) {})),

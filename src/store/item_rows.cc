@@ -44,13 +44,23 @@ ItemRows::~ItemRows() {
   for (Statement* one : {&find_, &find_id_, &find_path_, &put_, &remove_, &rekey_, &set_path_, &move_below_}) {
     *one = Statement();
   }
+  take_over_.reset();
+  has_table_.reset();
+}
+
+Result<bool> ItemRows::has_table() {
+  if (!has_table_) {
+    has_table_ =
+        WARREN_TRY(store_.database().prepare("SELECT 1 FROM sqlite_schema WHERE type='table' AND name='wr_item'"));
+  }
+  std::optional<std::int64_t> found = WARREN_TRY(has_table_->find_integer());
+  return found.has_value();
 }
 
 Result<bool> ItemRows::prepare() {
   if (is_prepared_) return true;
   Database& database = store_.database();
-  Statement has = WARREN_TRY(database.prepare("SELECT 1 FROM sqlite_schema WHERE type='table' AND name='wr_item'"));
-  if (!WARREN_TRY(has.find_integer())) return false;
+  if (!WARREN_TRY(has_table())) return false;
   find_ = WARREN_TRY(database.prepare("SELECT " WARREN_ITEM_COLUMNS " FROM wr_item WHERE ino = ?"));
   find_id_ = WARREN_TRY(database.prepare("SELECT " WARREN_ITEM_COLUMNS " FROM wr_item WHERE id = ?"));
   find_path_ = WARREN_TRY(
@@ -130,6 +140,23 @@ Status ItemRows::rekey(Inode from, Inode to) {
   note(from);
   note(to);
   return rekey_.bind(1, from.value).bind(2, to.value).run();
+}
+
+Status ItemRows::take_over(Inode replaced, Inode by) {
+  auto lock = store_.database().lock();
+  if (!take_over_ && !WARREN_TRY(has_table())) return Ok{};
+  if (!take_over_) {
+    Result<Statement> made =
+        store_.database().prepare("UPDATE OR IGNORE wr_item SET ino = ?2 WHERE ino = ?1 RETURNING ino");
+    if (!made.ok()) return Ok{};  // not a table of ours: no reason to refuse the rename
+    take_over_ = std::move(made).take_value();
+  }
+  Rows taken = take_over_->bind(1, replaced.value).bind(2, by.value).rows();
+  while (WARREN_TRY(taken.next())) {
+    note(replaced);
+    note(by);
+  }
+  return Ok{};
 }
 
 Status ItemRows::set_path(Inode node, std::string_view path) {

@@ -46,21 +46,26 @@ class ItemRows {
   Status put(const ItemRow& row);                                          // kExists if another inode has this id
   Status remove(Inode node);
   Status rekey(Inode from, Inode to);  // the item at `from`, which no longer exists, is the one at `to` now
+  // A file was renamed over the last name of another one: it is that item now, unless it is an item of its own.
+  Status take_over(Inode replaced, Inode by);
   Status set_path(Inode node, std::string_view path);
   Status move_below(std::string_view from, std::string_view to);  // paths below a directory that was moved
 
  private:
+  Result<bool> has_table();
   Result<bool> prepare();  // false if there is no table yet
   void note(Inode node);   // in the journal
 
   Store& store_;
   bool is_prepared_ = false;
+  std::optional<Statement> has_table_;
   Statement find_;
   Statement find_id_;
   Statement find_path_;
   Statement put_;
   Statement remove_;
   Statement rekey_;
+  std::optional<Statement> take_over_;
   Statement set_path_;
   Statement move_below_;
 };

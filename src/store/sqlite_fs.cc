@@ -49,6 +49,7 @@ Result<std::unique_ptr<SqliteFs>> SqliteFs::open(Store& store) {
   fs->xattrs_ = WARREN_TRY(Xattrs::open(store.database(), store.schema()));
   fs->expiries_ = WARREN_TRY(Expiries::open(store.database(), store.schema()));
   if (!store.is_read_only()) fs->orphans_ = WARREN_TRY(Orphans::open(store.database()));
+  if (!store.is_read_only()) fs->items_ = std::make_unique<ItemRows>(store);
   return fs;
 }
 

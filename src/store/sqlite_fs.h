@@ -24,6 +24,7 @@
 #include "store/chunks.h"
 #include "store/expiries.h"
 #include "store/file_ciphers.h"
+#include "store/item_rows.h"
 #include "store/nodes.h"
 #include "store/orphans.h"
 #include "store/xattrs.h"
@@ -223,6 +224,7 @@ class SqliteFs final : public FileSystem {
   std::unique_ptr<Xattrs> xattrs_;
   std::unique_ptr<Expiries> expiries_;
   std::unique_ptr<Orphans> orphans_;  // null when read-only
+  std::unique_ptr<ItemRows> items_;   // likewise
 
   // Under the database's lock.
   std::unordered_map<Inode, std::uint64_t> retained_;

@@ -396,6 +396,8 @@ Status SqliteFs::replace(Inode parent, std::string_view name, const Attributes& 
   WARREN_TRY(remember_removed(parent, name));
   WARREN_TRY(nodes_->move_entry(parent, name, new_parent, new_name));
   if (old_entry.is_file()) WARREN_TRY(expiries_->move(old_entry.inode, new_parent, new_name));
+  bool is_saved_over = new_entry && new_entry->is_file() && new_entry->nlink == 1 && old_entry.is_file();
+  if (is_saved_over) WARREN_TRY(items_->take_over(new_entry->inode, old_entry.inode));
   Attributes moved = old_entry;
   moved.ctime = now;
   WARREN_TRY(nodes_->update(moved));

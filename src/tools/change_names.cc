@@ -52,7 +52,8 @@ Result<ToolAnswer> rename_answer(ToolContext& context, const Json& arguments) {
   std::string from = WARREN_TRY(path_argument(context, arguments, "from", "rename"));
   std::string to = WARREN_TRY(path_argument(context, arguments, "to", "rename"));
   bool may_replace = flag_argument(arguments, "replace", true);
-  WARREN_TRY(rename(context.view, from, to, may_replace ? RenameMode::kReplace : RenameMode::kNoReplace));
+  RenameMode mode = may_replace ? RenameMode::kReplace : RenameMode::kNoReplace;
+  WARREN_TRY(rename_or_copy(context.view, from, to, mode));
   return changed_paths(from, to, fmt::format("Renamed {} to {}", from, to));
 }
 
@@ -136,18 +137,19 @@ const Tool& remove_tool() {
 }
 
 const Tool& rename_tool() {
-  static constexpr Tool kTool{
-      .name = "rename",
-      .title = "Rename or move",
-      .group = "files",
-      .description =
-          "Rename or move a file or directory. Example: {\"from\": \"/draft.md\", \"to\": \"/notes/plan.md\"}",
-      .hints = {.is_destructive = true},
-      .input_schema = rename_input,
-      .output_schema = two_paths_output,
-      .call = [](ToolContext& context, const Json& arguments) {
-        return file_answer(rename_answer(context, arguments), text_argument(arguments, "from"));
-      }};
+  static constexpr Tool kTool{.name = "rename",
+                              .title = "Rename or move",
+                              .group = "files",
+                              .description =
+                                  "Rename or move a file or directory, also between mounts. Example: {\"from\": "
+                                  "\"/draft.md\", \"to\": \"/notes/plan.md\"}",
+                              .hints = {.is_destructive = true},
+                              .input_schema = rename_input,
+                              .output_schema = two_paths_output,
+                              .call = [](ToolContext& context, const Json& arguments) {
+                                return file_answer(rename_answer(context, arguments), text_argument(arguments, "from"),
+                                                   FileUse::kWrite);
+                              }};
   return kTool;
 }
 
@@ -162,7 +164,7 @@ const Tool& copy_tool() {
       .input_schema = copy_input,
       .output_schema = two_paths_output,
       .call = [](ToolContext& context, const Json& arguments) {
-        return file_answer(copy_answer(context, arguments), text_argument(arguments, "from"));
+        return file_answer(copy_answer(context, arguments), text_argument(arguments, "from"), FileUse::kWrite);
       }};
   return kTool;
 }

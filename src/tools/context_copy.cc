@@ -1,6 +1,7 @@
 // context_copy and context_move, which take the same arguments.
 #include <fmt/format.h>
 
+#include "base/path.h"
 #include "tools/context_support.h"
 #include "tools/tool.h"
 #include "vfs/namespace.h"
@@ -42,34 +43,59 @@ Result<std::uint64_t> count_items(Items& items, const Ref& ref) {
   return count;
 }
 
-ToolAnswer taken_answer(const Json& arguments, std::string_view tool, const Ref& to, const Error& error) {
-  Json again = arguments;
-  again["on_conflict"] = "overwrite";
-  return error_answer(
-      "already_exists", error.message(),
-      fmt::format("Choose another target, or, to replace an item by an item, call {}. {} shows what there is.",
-                  next_call(tool, again), next_call("context_info", to)));
+struct Places {
+  Ref from;
+  Ref to;
+  Items::Replace replace;
+};
+
+// Something is there already. Only an item is replaced, and only by an item.
+Result<ToolAnswer> taken_answer(ToolContext& context, const Json& arguments, Transfer how, const Places& places) {
+  Items items = items_of(context);
+  std::optional<Attributes> source = WARREN_TRY(items.find(places.from));
+  std::optional<Attributes> target = WARREN_TRY(items.find(places.to));
+  bool are_items = source && source->is_file() && target && target->is_file();
+  std::string hint =
+      fmt::format("Choose another target; {} shows what there is.", next_call("context_tree", places.to));
+  if (are_items) {
+    Json again = arguments;
+    again["on_conflict"] = "overwrite";
+    std::string_view tool = how == Transfer::kCopy ? "context_copy" : "context_move";
+    hint = fmt::format("Choose another target, or replace the item: {}", next_call(tool, again));
+  }
+  std::string_view what = target && target->is_directory() ? "a directory" : "an item";
+  return error_answer("already_exists", fmt::format("{} is {} already", quote(to_string(places.to)), what), hint);
+}
+
+// In one unit, unless the two are in different mounts.
+Status carry_out(ToolContext& context, Items& items, const Places& places, Transfer how) {
+  const auto& [from, to, replace] = places;
+  if (!WARREN_TRY(items.are_apart(from, to))) {
+    auto unit = WARREN_TRY(context.view.begin(UnitAccess::kWrite));
+    Status done = how == Transfer::kCopy ? items.copy(from, to, replace) : items.move(from, to, replace);
+    if (done.ok()) return unit->commit();
+    if (done.error().code() != Code::kCrossDevice) return done;
+  }
+  return how == Transfer::kCopy ? items.copy_apart(from, to, replace) : items.move_apart(from, to, replace);
 }
 
 Result<ToolAnswer> transfer(ToolContext& context, const Json& arguments, Transfer how) {
-  std::string_view tool = how == Transfer::kCopy ? "context_copy" : "context_move";
   Items items = items_of(context);
   Ref from = WARREN_TRY(asked_ref(items, context, arguments));
   Ref to = WARREN_TRY(
       asked_ref(items, context, arguments, {.drive = "to_drive", .path = "to_path", .fallback = from.drive}));
-  auto unit = WARREN_TRY(context.view.begin(UnitAccess::kWrite));
   std::optional<Attributes> node = WARREN_TRY(items.find(from));
   if (!node) return missing_item(items, context, from);
   bool may_replace = given_text(arguments, "on_conflict", "error") == "overwrite";
-  Items::Replace replace = may_replace ? Items::Replace::kYes : Items::Replace::kNo;
-  Status done = how == Transfer::kCopy ? items.copy(from, to, replace) : items.move(from, to, replace);
-  if (!done.ok() && done.error().code() == Code::kExists) return taken_answer(arguments, tool, to, done.error());
+  Places places{.from = from, .to = to, .replace = may_replace ? Items::Replace::kYes : Items::Replace::kNo};
+  Status done = carry_out(context, items, places, how);
+  if (!done.ok() && done.error().code() == Code::kExists) return taken_answer(context, arguments, how, places);
   WARREN_TRY(std::move(done));
+  auto unit = WARREN_TRY(context.view.begin(UnitAccess::kRead));
   std::optional<Attributes> there = WARREN_TRY(items.find(to));
   if (!there) return Error(Code::kStale, fmt::format("{} is gone again", to_string(to)));
   std::optional<ItemRow> row = WARREN_TRY(items.find_row(to, *there));
   std::uint64_t count = WARREN_TRY(count_items(items, to));
-  WARREN_TRY(unit->commit());
   ToolAnswer answer;
   answer.structured = {{"id", row ? Json(row->id) : Json()}, {"from", to_string(from)}};
   answer.structured.update(place_of(to));

@@ -99,8 +99,20 @@ Result<Ref> asked_ref(Items& items, ToolContext& context, const Json& arguments,
     auto unit = WARREN_TRY(context.view.begin(UnitAccess::kRead));
     return items.find_page(item.ref, item.source);
   }
-  if (looks_like_ref(path)) return parse_ref(path);
   std::string drive = given_text(arguments, names.drive, names.fallback);
+  if (looks_like_ref(path)) {
+    Ref whole = WARREN_TRY(parse_ref(path));
+    bool contradicts = arguments.contains(names.drive) && drive != whole.drive;
+    if (!contradicts) return whole;
+    return Error(Code::kInvalid,
+                 fmt::format("{} is {}, but {} is on drive {}", quote(names.drive), quote(drive), quote(path),
+                             quote(whole.drive)),
+                 fmt::format("Leave {} out, or give the path without a drive.", quote(names.drive)));
+  }
+  if (path.ends_with(':') && is_drive_name(std::string_view(path).substr(0, path.size() - 1))) {
+    return Error(Code::kInvalid, fmt::format("{} has no path after the drive", quote(path)),
+                 fmt::format("Give {}/PATH; the drive itself is {}/.", path, path));
+  }
   if (!drive.empty()) return make_ref(drive, path);
   auto unit = WARREN_TRY(context.view.begin(UnitAccess::kRead));
   std::vector<std::string> drives = WARREN_TRY(items.list_drives());

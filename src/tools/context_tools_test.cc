@@ -7,6 +7,7 @@
 
 #include "agent/agent.h"
 #include "agent/agent_namespace.h"
+#include "backends/blob/memory_blobs.h"
 #include "base/path.h"
 #include "context/search.h"
 #include "fs/path_ops.h"
@@ -73,6 +74,15 @@ class ContextToolsTest : public ::testing::Test {
   std::string read(std::string_view ref) {
     return call("context_read", {{"path", ref}}).value("content", std::string("?"));
   }
+  // At the drive "shared".
+  void mount_drive(std::uint64_t bytes_max = MemoryBlobs::kTotalBytes) {
+    blobs_ = std::make_unique<MemoryBlobs>(clock_, bytes_max);
+    ASSERT_OK(make_dirs(agent_->fs(), "/context"));
+    view_.reset();
+    names_.reset();
+    names_ = AgentNamespace::open(*agent_, {.stores = {{.path = "/context/shared", .store = *blobs_}}}, clock_).value();
+    view_ = (*names_)->view({.agent = "a", .space = Space::kUser, .door = "test", .session = {}});
+  }
   // As through a mount: behind the tools' back.
   void put(std::string_view path, std::string_view content) {
     ASSERT_OK(write_file(agent_->fs(), path, as_bytes(content)));
@@ -84,6 +94,7 @@ class ContextToolsTest : public ::testing::Test {
   std::atomic<bool> is_cancelled_ = false;
   bool has_index_ = true;
   std::unique_ptr<Agent> agent_;
+  std::unique_ptr<MemoryBlobs> blobs_;
   std::unique_ptr<AgentNamespace> names_;
   std::unique_ptr<NamespaceView> view_;
   std::unique_ptr<ContextIndex> index_;
@@ -312,6 +323,83 @@ TEST_F(ContextToolsTest, SavingByRenamingANewFileOverItKeepsTheId) {
   ASSERT_OK(rename(agent_->fs(), "/context/agent/.a.md.tmp", "/context/agent/a.md"));
   EXPECT_EQ(call("context_read", {{"path", id}})["content"], "new\n");
   EXPECT_EQ(call("context_info", {{"path", "agent:/a.md"}})["id"], id);
+}
+
+TEST_F(ContextToolsTest, SavingOverAnItemThatWasMovedUnseenKeepsTheId) {
+  std::string id = write("agent:/a.md", "old\n");
+  ASSERT_OK(rename(agent_->fs(), "/context/agent/a.md", "/context/agent/b.md"));
+  put("/tmp.md", "new\n");
+  ASSERT_OK(rename(agent_->fs(), "/tmp.md", "/context/agent/b.md"));
+  EXPECT_EQ(call("context_info", {{"path", "agent:/b.md"}})["id"], id);
+  EXPECT_EQ(call("context_read", {{"path", id}})["content"], "new\n");
+  std::string other = write("agent:/c.md", "an item of its own\n");
+  ASSERT_OK(rename(agent_->fs(), "/context/agent/c.md", "/context/agent/b.md"));
+  EXPECT_EQ(call("context_info", {{"path", "agent:/b.md"}})["id"], other);
+}
+
+TEST_F(ContextToolsTest, RestoringAPathBringsTheIdOfItsCheckpointBack) {
+  std::string id = write("agent:/a.md", "old\n");
+  call("checkpoint", {{"name", "then"}});
+  Json restore{{"checkpoint", "then"}, {"paths", {"/context/agent/a.md"}}};
+  call("context_delete", {{"path", "agent:/a.md"}});
+  call("restore", restore);
+  EXPECT_EQ(call("context_info", {{"path", "agent:/a.md"}})["id"], id);
+  call("context_delete", {{"path", "agent:/a.md"}});
+  EXPECT_NE(write("agent:/a.md", "another item\n"), id);
+  call("restore", {{"checkpoint", "then"}, {"paths", {"/context"}}});
+  EXPECT_EQ(call("context_info", {{"path", "agent:/a.md"}})["id"], id);
+  EXPECT_EQ(read("agent:/a.md"), "old\n");
+  call("context_move", {{"path", "agent:/a.md"}, {"to_path", "/b.md"}});
+  call("restore", restore);
+  EXPECT_EQ(call("context_info", {{"path", "agent:/b.md"}})["id"], id);  // it is there: what came back is another one
+  EXPECT_NE(call("context_info", {{"path", "agent:/a.md"}})["id"], id);
+}
+
+TEST_F(ContextToolsTest, ItemsAreCopiedAndMovedBetweenMounts) {
+  mount_drive();
+  std::string id = write("agent:/dir/a.md", "a\n");
+  write("agent:/dir/deep/b.md", "b\n");
+  EXPECT_EQ(call("context_copy", {{"path", "agent:/dir"}, {"to_path", "shared:/x/dir"}})["items"], 2);
+  EXPECT_EQ(read("shared:/x/dir/deep/b.md"), "b\n");
+  EXPECT_EQ(call("context_move", {{"path", "agent:/dir/a.md"}, {"to_path", "shared:/y/a.md"}})["id"], nullptr);
+  EXPECT_EQ(read("shared:/y/a.md"), "a\n");
+  EXPECT_EQ(fail_type("context_read", {{"path", "agent:/dir/a.md"}}), "not_found");
+  Json back = call("context_move", {{"path", "shared:/x/dir"}, {"to_path", "agent:/back"}});
+  EXPECT_EQ(back["items"], 2);
+  EXPECT_EQ(read("agent:/back/deep/b.md"), "b\n");
+  EXPECT_EQ(call("context_exists", {{"path", "shared:/x/dir"}})["exists"], false);
+  EXPECT_EQ(fail_type("context_copy", {{"path", "shared:/y/a.md"}, {"to_path", "agent:/back/a.md"}}), "already_exists");
+}
+
+TEST_F(ContextToolsTest, ACopyToAMountThatFailsLeavesNothing) {
+  mount_drive(3000);
+  write("agent:/dir/a.md", "small\n");
+  write("agent:/dir/b.md", std::string(10'000, 'b'));
+  for (std::string_view tool : {"context_copy", "context_move"}) {
+    fail(tool, {{"path", "agent:/dir"}, {"to_path", "shared:/x/dir"}});
+    EXPECT_EQ(call("context_exists", {{"path", "shared:/x"}})["exists"], false) << tool;
+    EXPECT_EQ(read("agent:/dir/a.md"), "small\n") << tool;
+  }
+}
+
+TEST_F(ContextToolsTest, AReferenceThatContradictsTheDriveIsRefused) {
+  ToolError error = fail("context_write", {{"drive", "agent"}, {"path", "new:/cc"}, {"content", "x"}});
+  EXPECT_EQ(error.type, "invalid_argument");
+  EXPECT_NE(error.message.find("'new'"), std::string::npos) << error.message;
+  EXPECT_EQ(call("context_exists", {{"path", "new:/cc"}})["exists"], false);
+  EXPECT_EQ(call("context_write", {{"drive", "agent"}, {"path", "agent:/cc"}, {"content", "x"}})["ref"], "agent:/cc");
+  EXPECT_EQ(fail_type("context_write", {{"drive", "agent"}, {"path", "agent:"}, {"content", "x"}}), "invalid_argument");
+  EXPECT_EQ(fail_type("context_tree", {{"path", "agent:"}}), "invalid_argument");
+}
+
+TEST_F(ContextToolsTest, ADirectoryThatIsInTheWayIsNotOfferedToBeReplaced) {
+  write("agent:/a/x", "x");
+  write("agent:/b/y", "y");
+  ToolError error = fail("context_copy", {{"path", "agent:/a"}, {"to_path", "agent:/b"}, {"on_conflict", "overwrite"}});
+  EXPECT_EQ(error.type, "already_exists");
+  EXPECT_EQ(error.next_action_hint.find("overwrite"), std::string::npos) << error.next_action_hint;
+  error = fail("context_copy", {{"path", "agent:/a/x"}, {"to_path", "agent:/b/y"}});
+  EXPECT_NE(error.next_action_hint.find("overwrite"), std::string::npos) << error.next_action_hint;
 }
 
 TEST_F(ContextToolsTest, AFileThatWasWrittenElsewhereIsAnItem) {

@@ -129,7 +129,7 @@ const Tool& edit_file_tool() {
       .input_schema = edit_file_input,
       .output_schema = edit_file_output,
       .call = [](ToolContext& context, const Json& arguments) {
-        return file_answer(edit_file_answer(context, arguments), text_argument(arguments, "path"));
+        return file_answer(edit_file_answer(context, arguments), text_argument(arguments, "path"), FileUse::kWrite);
       }};
   return kTool;
 }

@@ -18,11 +18,13 @@
 namespace warren {
 namespace {
 
+constexpr std::string_view kVfsScheme = "vfs://";
+
 std::string call_text(std::string_view tool, std::string_view path) {
   return fmt::format("{} {}", tool, dump_json(Json{{"path", path}}));
 }
 
-std::string file_hint(const Error& error, std::string_view path) {
+std::string file_hint(const Error& error, std::string_view path, FileUse use) {
   if (!error.hint().empty()) return error.hint();
   std::string parent(path.empty() || path == "/" ? "/" : directory_of(path));
   if (parent == ".") parent = "/";
@@ -33,7 +35,9 @@ std::string file_hint(const Error& error, std::string_view path) {
     case Code::kNotEmpty: return "Give \"recursive\": true to remove everything in it.";
     case Code::kExists: return fmt::format("Choose another path, or look at it: {}", call_text("stat", path));
     case Code::kDenied: return "The rules of this namespace do not allow it. Use another path, such as /mem/working.";
-    case Code::kTooLarge: return "Read it in parts, with \"offset\" and \"length\".";
+    case Code::kTooLarge:
+      if (use == FileUse::kWrite) return "Write less, or spread it over several files.";
+      return "Read it in parts: read_file with \"offset\" and \"length\".";
     case Code::kBusy:
       if (path == "/" || is_standard_directory(path)) return "It belongs to the namespace itself and stays.";
       return "Call it again in a moment.";
@@ -44,9 +48,25 @@ std::string file_hint(const Error& error, std::string_view path) {
 
 }  // namespace
 
+namespace {
+
+Result<std::string> path_of_uri(const ToolContext& context, std::string_view uri) {
+  std::string_view rest = uri.substr(kVfsScheme.size());
+  std::size_t slash = rest.find('/');
+  std::optional<std::string> agent = decode_percent_bytes(rest.substr(0, slash));
+  std::optional<std::string> path = slash == rest.npos ? "/" : decode_percent_bytes(rest.substr(slash));
+  if (agent && path && *agent == context.names.agent_id()) return *std::move(path);
+  return Error(Code::kInvalid, fmt::format("{} is not a URI of this agent's files", quote(uri)),
+               fmt::format("Give the path, or {}.", vfs_uri(context.names.agent_id(), "/PATH")));
+}
+
+}  // namespace
+
 Result<std::string> path_argument(ToolContext& context, const Json& arguments, const char* name, std::string_view op) {
   const std::string& root = context.view.caller().root;
-  return context.view.resolve(*context.names, text_argument(arguments, name, root.empty() ? "/" : root), op);
+  std::string path = text_argument(arguments, name, root.empty() ? "/" : root);
+  if (path.starts_with(kVfsScheme)) path = WARREN_TRY(path_of_uri(context, path));
+  return context.view.resolve(*context.names, path, op);
 }
 
 std::string text_argument(const Json& arguments, const char* name, std::string_view fallback) {
@@ -64,10 +84,10 @@ std::uint64_t count_argument(const Json& arguments, const char* name, std::uint6
   return found != arguments.end() && found->is_number() ? found->get<std::uint64_t>() : fallback;
 }
 
-ToolAnswer file_answer(Result<ToolAnswer> made, std::string_view path) {
+ToolAnswer file_answer(Result<ToolAnswer> made, std::string_view path, FileUse use) {
   if (made.ok()) return std::move(made).take_value();
   ToolAnswer answer;
-  answer.error = tool_error(made.error(), file_hint(made.error(), path));
+  answer.error = tool_error(made.error(), file_hint(made.error(), path, use));
   return answer;
 }
 
@@ -83,7 +103,12 @@ std::string project_path_of(std::string_view base_path) {
 
 Status check_right(ToolContext& context, Rights::Operation operation, const std::string& path, std::string_view op) {
   if (WARREN_TRY(context.view.may(operation, path))) return Ok{};
+  const Caller& caller = context.view.caller();
   Error refused(Code::kDenied, fmt::format("{} {} is not allowed", name_of(operation), quote(path)));
+  if (!is_in_root(caller, path)) {
+    refused = Error(Code::kDenied, fmt::format("it needs to {} outside of {}", name_of(operation), quote(caller.root)),
+                    fmt::format("Only what is below {} may be used here.", quote(caller.root)));
+  }
   WARREN_TRY(context.view.record(op, path, Status(refused)));
   return refused;
 }
@@ -168,6 +193,10 @@ Result<std::vector<std::string>> readable_keys(NamespaceView& view, std::vector<
 void set_path_text(Json& to, const char* key, std::string_view bytes) {
   to[key] = std::string(bytes);
   if (!is_utf8(bytes)) to[std::string(key) + "_base64"] = encode_base64(as_bytes(bytes));
+}
+
+void set_path_uri(Json& to, const ToolContext& context, std::string_view path) {
+  if (!is_utf8(path)) to["uri"] = vfs_uri(context.names.agent_id(), path);
 }
 
 Result<bool> may_enter(ToolContext& context, const std::string& path) { return context.view.may(Rights::kList, path); }

@@ -22,8 +22,9 @@ inline constexpr std::uint64_t kToolFileBytesMax = std::uint64_t{64}
                                                    << 20;  // a file that is edited or searched as a whole
 inline constexpr std::size_t kToolPageEntries = 1000;
 
-// The argument as a path of the namespace; without one, the directory that the caller is confined to. A refusal is
-// recorded as one of the operation `op`.
+// The argument as a path of the namespace; without one, the directory that the caller is confined to. It may be a
+// vfs:// URI of this agent, in which names that are not UTF-8 can be written. A refusal is recorded as one of the
+// operation `op`.
 Result<std::string> path_argument(ToolContext& context, const Json& arguments, const char* name, std::string_view op);
 
 std::string text_argument(const Json& arguments, const char* name, std::string_view fallback = {});
@@ -31,7 +32,8 @@ bool flag_argument(const Json& arguments, const char* name, bool fallback = fals
 std::uint64_t count_argument(const Json& arguments, const char* name, std::uint64_t fallback);
 
 // The answer, or the error with a hint that names a call which leads on. `path` is the one that was asked for.
-ToolAnswer file_answer(Result<ToolAnswer> made, std::string_view path);
+enum class FileUse { kRead, kWrite };
+ToolAnswer file_answer(Result<ToolAnswer> made, std::string_view path, FileUse use = FileUse::kRead);
 
 // Keys have paths for the policy: /state/kv/KEY. Bytes other than letters, digits, '-', '.', '_', '~' and '/' are %XX,
 // and so are the dots of a name that has nothing else.
@@ -66,6 +68,8 @@ std::string vfs_uri(std::string_view agent, std::string_view path);
 
 // A name or path for JSON. Bytes that are not UTF-8 are replaced, and `key`_base64 has them as they are.
 void set_path_text(Json& to, const char* key, std::string_view bytes);
+// A path that is not UTF-8 also gets "uri", which tools take in its place.
+void set_path_uri(Json& to, const ToolContext& context, std::string_view path);
 
 // Whether what is below this directory may be listed; a directory that may not is passed over by searches.
 Result<bool> may_enter(ToolContext& context, const std::string& path);

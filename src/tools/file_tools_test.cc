@@ -319,5 +319,67 @@ TEST_F(FileTools, MediaTypesAndUrisAreOfTheFile) {
   EXPECT_EQ(vfs_uri("bob", "/a b/\xc3\xa4%"), "vfs://bob/a%20b/%C3%A4%25");
 }
 
+TEST_F(FileTools, RenamingBetweenMountsCopiesAndRemoves) {
+  put("/a", "one");
+  put("/dir/deep/b", "two");
+  call("rename", {{"from", "/a"}, {"to", "/mem/working/a"}});
+  EXPECT_EQ(content_of("/mem/working/a"), "one");
+  EXPECT_FALSE(exists(*view_, "/a").value());
+  call("rename", {{"from", "/dir"}, {"to", "/mem/working/dir"}});
+  EXPECT_EQ(content_of("/mem/working/dir/deep/b"), "two");
+  EXPECT_FALSE(exists(*view_, "/dir").value());
+  put("/c", "three");
+  EXPECT_EQ(error_type("rename", {{"from", "/c"}, {"to", "/mem/working/a"}, {"replace", false}}), "already_exists");
+  EXPECT_EQ(error_type("rename", {{"from", "/c"}, {"to", "/mem/working/dir"}}), "already_exists");
+  call("rename", {{"from", "/mem/working/a"}, {"to", "/c"}});
+  EXPECT_EQ(content_of("/c"), "one");
+  EXPECT_FALSE(exists(*view_, "/mem/working/a").value());
+}
+
+TEST_F(FileTools, AMoveWhoseOriginalStaysSaysSo) {
+  ASSERT_OK(write_file(agent_->fs(), "/policy/active.json",
+                       as_bytes(R"({"version": 1, "rules": [{"path": "/kept/a", "operation": ["delete"],
+                                    "effect": "deny"}]})")));
+  put("/kept/a", "one");
+  ToolAnswer answer = call("rename", {{"from", "/kept"}, {"to", "/mem/working/kept"}});
+  ASSERT_TRUE(answer.error.has_value());
+  EXPECT_NE(answer.error->message.find("was copied to"), std::string::npos) << answer.error->message;
+  EXPECT_EQ(content_of("/kept/a"), "one");
+  EXPECT_EQ(content_of("/mem/working/kept/a"), "one");
+}
+
+TEST_F(FileTools, NamesThatAreNotUtf8AreReachedByTheirUri) {
+  put("/d/bad\xff%name", "found");
+  std::string uri = call("readdir", {{"path", "/d"}}).structured["entries"][0]["uri"];
+  EXPECT_EQ(uri, "vfs://a/d/bad%FF%25name");
+  EXPECT_EQ(call("read_file", {{"path", uri}}).text, "found");
+  EXPECT_EQ(call("find", {{"pattern", "bad*"}}).structured["matches"][0]["uri"], uri);
+  EXPECT_EQ(call("grep", {{"pattern", "found"}, {"path", "/d"}}).structured["matches"][0]["uri"], uri);
+  call("rename", {{"from", uri}, {"to", "/good"}});
+  EXPECT_EQ(content_of("/good"), "found");
+  EXPECT_FALSE(call("readdir", {{"path", "/d"}}).structured["entries"].contains("uri"));
+  for (std::string_view wrong : {"vfs://other/good", "vfs://a/go%2", "vfs://", "vfs://a/go%00od"}) {
+    EXPECT_EQ(error_type("read_file", {{"path", wrong}}), "invalid_argument") << wrong;
+  }
+}
+
+TEST_F(FileTools, WhatIsTooLargeToBeWrittenIsNotToBeReadInParts) {
+  ASSERT_OK(write_file(agent_->fs(), "/policy/active.json",
+                       as_bytes(R"({"version": 1, "limits": {"file_bytes": 10}, "rules": []})")));
+  ToolAnswer answer = call("write_file", {{"path", "/a"}, {"content", "more than ten bytes"}});
+  ASSERT_TRUE(answer.error.has_value());
+  EXPECT_EQ(answer.error->next_action_hint.find("offset"), std::string::npos) << answer.error->next_action_hint;
+}
+
+TEST_F(FileTools, ACursorOfSomethingElseIsRefused) {
+  put("/d/a", "x");
+  for (std::string_view other : {"/etc/passwd", "zz", "../..", "/dd"}) {
+    std::string cursor = encode_base64(as_bytes(other));
+    EXPECT_EQ(error_type("find", {{"path", "/d"}, {"cursor", cursor}}), "invalid_argument") << other;
+    EXPECT_EQ(error_type("grep", {{"path", "/d"}, {"pattern", "x"}, {"cursor", cursor}}), "invalid_argument") << other;
+  }
+  EXPECT_EQ(error_type("readdir", {{"path", "/d"}, {"cursor", encode_base64(as_bytes("/d/a"))}}), "invalid_argument");
+}
+
 }  // namespace
 }  // namespace warren

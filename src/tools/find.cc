@@ -43,6 +43,7 @@ Result<ToolAnswer> find_answer(ToolContext& context, const Json& arguments) {
     }
     Json one = Json::object();
     set_path_text(one, "path", entry.path);
+    set_path_uri(one, context, entry.path);
     one["type"] = kind_of(entry.attributes);
     one["size_bytes"] = entry.attributes.is_directory() ? 0 : entry.attributes.size;
     found.push_back(std::move(one));
@@ -70,7 +71,8 @@ Json find_input() {
 
 Json find_output() {
   Json match = object_schema({{"path", text_schema("")},
-                              {"path_base64", text_schema("")},
+                              {"path_base64", text_schema("if it is not UTF-8")},
+                              {"uri", text_schema("then give this as the path")},
                               {"type", text_schema("")},
                               {"size_bytes", whole_number_schema("", 0)}},
                              {"path", "type", "size_bytes"});

@@ -81,6 +81,7 @@ class Grep {
       }
       Json one = Json::object();
       set_path_text(one, "path", path);
+      set_path_uri(one, context_, path);
       one["line"] = line.number;
       one["text"] = shown_line(line.text);
       found.push_back(std::move(one));
@@ -148,7 +149,8 @@ Json grep_input() {
 
 Json grep_output() {
   Json match = object_schema({{"path", text_schema("")},
-                              {"path_base64", text_schema("")},
+                              {"path_base64", text_schema("if it is not UTF-8")},
+                              {"uri", text_schema("then give this as the path")},
                               {"line", whole_number_schema("", 1)},
                               {"text", text_schema("")}},
                              {"path", "line", "text"});

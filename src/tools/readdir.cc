@@ -16,7 +16,8 @@ namespace {
 Result<std::string> name_after(const Json& arguments) {
   std::string cursor = text_argument(arguments, "cursor");
   std::optional<std::string> name = decode_base64(cursor);
-  if (!name) {
+  bool is_name = name && name->find('/') == name->npos && name->find('\0') == name->npos;
+  if (!is_name) {
     return Error(Code::kInvalid, fmt::format("{} is not a cursor", quote(cursor)), "Use next_cursor of the last page.");
   }
   return *std::move(name);
@@ -37,6 +38,7 @@ Result<ToolAnswer> readdir_answer(ToolContext& context, const Json& arguments) {
   for (auto one = from; one != to; ++one) {
     Json entry = Json::object();
     set_path_text(entry, "name", one->name);
+    set_path_uri(entry, context, join_path(path, one->name));
     entry["type"] = kind_of(one->attributes);
     entry["size_bytes"] = one->attributes.is_directory() ? 0 : one->attributes.size;
     entries.push_back(std::move(entry));
@@ -61,6 +63,7 @@ Json readdir_input() {
 Json readdir_output() {
   Json entry = object_schema({{"name", text_schema("")},
                               {"name_base64", text_schema("if it is not UTF-8")},
+                              {"uri", text_schema("then give this as its path")},
                               {"type", choice_schema("", {"file", "directory", "symlink", "other"})},
                               {"size_bytes", whole_number_schema("", 0)}},
                              {"name", "type", "size_bytes"});

@@ -1,9 +1,13 @@
 // search, and its other name context_search.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "agent/agent.h"
+#include "agent/agent_namespace.h"
 #include "context/search.h"
 #include "tools/context_support.h"
+#include "tools/file_tools.h"
 #include "tools/tool.h"
 #include "vfs/namespace.h"
 
@@ -25,8 +29,9 @@ Json search_input() {
       {{"query", std::move(query)},
        {"pattern", std::move(pattern)},
        {"drive", text_schema("Only items of this drive.")},
-       {"path", text_schema("Only items at or below this path of the drive.")},
-       {"glob", text_schema("Only items whose path in the namespace matches, such as /context/**/*.md.")},
+       {"path", text_schema("Only what is at or below this path of the drive; without a drive, of the namespace.")},
+       {"glob",
+        text_schema("Only items whose path in the namespace matches, such as /context/**/*.md or /project/src/**.")},
        {"mime", text_schema("Only items of this kind, such as text/markdown or text/*.")},
        {"limit", std::move(limit)}},
       {});
@@ -48,6 +53,11 @@ Json search_output() {
                        {"results", "hint"});
 }
 
+bool shows_project(const ToolContext& context) {
+  const std::vector<MountInfo>& mounts = (*context.names).mounts();
+  return context.agent.overlay() && std::ranges::find(mounts, kProjectPath, &MountInfo::path) != mounts.end();
+}
+
 Result<SearchQuery> query_in(ToolContext& context, const Json& arguments) {
   SearchQuery query;
   query.text = given_text(arguments, "query");
@@ -66,9 +76,12 @@ Result<SearchQuery> query_in(ToolContext& context, const Json& arguments) {
   if (arguments.contains("glob")) query.globs = {given_text(arguments, "glob")};
   query.mime = given_text(arguments, "mime");
   query.limit = given_count(arguments, "limit", kSearchResults);
+  query.path_for_caller = [&context, has_project = shows_project(context)](
+                              int tree, const std::string& at) -> std::optional<std::string> {
+    if (!context.agent.base() || tree == kNamespaceTree) return at;
+    return has_project ? std::optional(project_path_of(at)) : std::nullopt;
+  };
   query.may_read = [&context](const std::string& at) -> Result<bool> {
-    // The files of a base are indexed, but are not part of the namespace.
-    if (context.agent.base() && !find_ref_of(at)) return false;
     return context.view.may_read(at, OtherNames::kPossible);
   };
   return query;

@@ -38,6 +38,10 @@ Status walk_listed(NamespaceView& view, const std::string& start, const SearchWa
 
 Status search_walk(ToolContext& context, const std::string& start, const SearchWalkOptions& options,
                    const std::function<Result<WalkNext>(const WalkEntry&)>& visit) {
+  if (!options.after.empty() && !is_at_or_below(options.after, start)) {
+    return Error(Code::kInvalid, "'cursor' is not of a search at this path",
+                 "Use next_cursor of the last page, with the same path.");
+  }
   return walk_listed(context.view, start, options, [&](const WalkEntry& entry) -> Result<WalkNext> {
     WARREN_TRY(check_cancelled(context));
     return visit(entry);

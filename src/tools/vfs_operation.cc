@@ -228,7 +228,8 @@ const Tool& vfs_operation_tool() {
       .input_schema = vfs_operation_input,
       .output_schema = vfs_operation_output,
       .call = [](ToolContext& context, const Json& arguments) {
-        return file_answer(vfs_operation_answer(context, arguments), text_argument(arguments, "path"));
+        FileUse use = text_argument(arguments, "operation") == "read" ? FileUse::kRead : FileUse::kWrite;
+        return file_answer(vfs_operation_answer(context, arguments), text_argument(arguments, "path"), use);
       }};
   return kTool;
 }

@@ -71,7 +71,7 @@ const Tool& write_file_tool() {
       .input_schema = write_file_input,
       .output_schema = write_file_output,
       .call = [](ToolContext& context, const Json& arguments) {
-        return file_answer(write_file_answer(context, arguments), text_argument(arguments, "path"));
+        return file_answer(write_file_answer(context, arguments), text_argument(arguments, "path"), FileUse::kWrite);
       }};
   return kTool;
 }

@@ -148,7 +148,13 @@ Status GuardFs::check_shown(std::string_view path) {
 Status GuardFs::check_node(const Current& now, Inode node, Rights::Operation operation) {
   if (WARREN_TRY(rights_of(now, node)).has(operation)) return Ok{};
   std::vector<std::string> paths = WARREN_TRY(table_.paths_of(node));
-  for (const std::string& path : paths) WARREN_TRY(refuse(*now.policy, path, operation));
+  for (const std::string& path : paths) {
+    Status judged = refuse(*now.policy, path, operation);
+    // A hard link: what it is called elsewhere is none of the caller's business.
+    bool is_other_name = paths.size() > 1 && !is_in_root(caller_, path);
+    if (!judged.ok() && is_other_name) return outside_root(caller_, "a file with another name elsewhere");
+    WARREN_TRY(std::move(judged));
+  }
   if (caller_.grants) return not_there(paths.front());
   return Error(Code::kDenied, fmt::format("{} {} is not allowed", warren::name_of(operation), quote(paths.front())));
 }

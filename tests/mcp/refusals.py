@@ -66,8 +66,48 @@ class Refusals(unittest.TestCase):
         self.works(server.call("write_file", path="/d/e/f", content="deep"))
         self.works(server.call("copy", **{"from": "/d", "to": "/mem/working/d", "recursive": True}))
         self.assertEqual(self.text_of(server, "/mem/working/d/e/f"), "deep")
-        hint = self.fails(server.call("rename", **{"from": "/src", "to": "/mem/working/moved"}), "cross_device")
-        self.assertIn("copy", hint)
+        self.works(server.call("rename", **{"from": "/src", "to": "/mem/working/moved"}))
+        self.assertEqual(self.text_of(server, "/mem/working/moved"), "source")
+        self.fails(server.call("stat", path="/src"), "not_found")
+
+    def test_items_move_between_a_mounted_drive_and_another(self):
+        self.warren("context", "a", "write", "agent:/first.md", "first")
+        server = self.server("--mount", "/context/shared=sqlite:shared.db")
+        self.works(server.call("context_write", path="agent:/dir/a.md", content="a"))
+        self.works(server.call("context_write", path="agent:/dir/deep/b.md", content="b"))
+        copied = self.works(server.call("context_copy", path="agent:/dir", to_path="shared:/x/dir"))
+        self.assertEqual((copied["items"], copied["id"]), (2, None))
+        self.works(server.call("context_move", path="agent:/dir/a.md", to_path="shared:/a.md"))
+        self.fails(server.call("context_read", path="agent:/dir/a.md"), "not_found")
+        self.assertEqual(self.text_of(server, "/context/shared/a.md"), "a")
+        self.assertEqual(self.works(server.call("context_move", path="shared:/x/dir", to_path="agent:/back"))["items"], 2)
+        self.assertEqual(self.text_of(server, "/context/agent/back/deep/b.md"), "b")
+        self.assertFalse(self.works(server.call("context_exists", path="shared:/x/dir"))["exists"])
+        self.policy('{"version": 1, "rules": [{"path": "/context/agent/back/deep/b.md", "operation": "delete", "effect": "deny"}]}')
+        answer = server.call("context_move", path="agent:/back", to_path="shared:/again")
+        self.fails(answer, "denied")
+        self.assertIn("was copied to", answer["content"][0]["text"])
+        self.assertEqual(self.text_of(server, "/context/agent/back/a.md"), "a")
+        self.assertEqual(self.text_of(server, "/context/shared/again/deep/b.md"), "b")
+
+    def test_an_item_keeps_its_id(self):
+        server = self.server()
+        item = self.works(server.call("context_write", path="agent:/a.md", content="a"))["id"]
+        self.works(server.call("rename", **{"from": "/context/agent/a.md", "to": "/context/agent/b.md"}))
+        self.works(server.call("write_file", path="/new", content="b"))
+        self.works(server.call("rename", **{"from": "/new", "to": "/context/agent/b.md"}))
+        self.assertEqual(self.works(server.call("context_info", path="agent:/b.md"))["id"], item)
+        self.works(server.call("checkpoint", name="then"))
+        self.works(server.call("context_delete", path="agent:/b.md"))
+        self.works(server.call("restore", checkpoint="then", paths=["/context/agent/b.md"]))
+        self.assertEqual(self.works(server.call("context_info", path="agent:/b.md"))["id"], item)
+
+    def test_a_name_that_is_not_utf8_is_reached_by_its_uri(self):
+        self.warren("fs", "a", "write", b"/bad\xff", "found")
+        server = self.server()
+        uri = self.works(server.call("find", pattern="bad*"))["matches"][0]["uri"]
+        self.assertEqual(uri, "vfs://a/bad%FF")
+        self.assertEqual(self.text_of(server, uri), "found")
 
     def test_the_policy_binds_keys(self):
         self.warren("kv", "a", "set", "plan", '"mine"')
@@ -105,6 +145,12 @@ class Refusals(unittest.TestCase):
         for tool in ("stat", "access", "read_file"):
             self.assertIn("/work", self.fails(server.call(tool, path="/out/s.txt"), "denied"))
         self.fails(server.call("vfs_operation", operation="exists", path="/out/s.txt"), "denied")
+        self.assertIn("error", server.ask("resources/subscribe", uri="vfs://a/out/s.txt"))
+        self.assertIn("result", server.ask("resources/subscribe", uri="vfs://a/work/a.txt"))
+        self.warren("fs", "a", "ln", "/out/s.txt", "/work/linked")
+        for answer in (server.call("read_file", path="/work/linked"), server.call("write_file", path="/work/linked", content="x")):
+            self.fails(answer, "denied")
+            self.assertNotIn("s.txt", json.dumps(answer))
 
     def test_quota_counts_keys_and_old_checkpoints_go(self):
         self.warren("quota", "a", "--bytes", "3M")

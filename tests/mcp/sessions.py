@@ -44,6 +44,44 @@ class Sessions(unittest.TestCase):
         uris = [one["uri"] for one in server.ask("resources/list")["result"]["resources"]]
         self.assertIn("vfs://s/project/file", uris)
 
+    def found(self, server, **query):
+        answer = server.call("search", **query)
+        self.assertFalse(answer["isError"], answer)
+        return [one["ref"] for one in answer["structuredContent"]["results"]]
+
+    def test_search_finds_the_project(self):
+        server = self.server()
+        self.assertEqual(self.found(server, pattern="changed"), ["/project/file"])
+        self.assertEqual(self.found(server, pattern="inner", path="/project/dir"), ["/project/dir/inner"])
+        self.assertEqual(self.found(server, pattern="inner", glob="/project/dir/**"), ["/project/dir/inner"])
+        self.assertEqual(self.found(server, pattern="kept"), ["/mem/semantic/note"])
+        server.call("write_file", path="/project/dir/inner", content="rewritten here\n")
+        self.assertEqual(self.found(server, pattern="rewritten"), ["/project/dir/inner"])
+        deny = {"version": 1, "rules": [{"path": "/project/dir/**", "operation": "read", "effect": "deny"}]}
+        policy = self.world.root / "policy.json"
+        policy.write_text(json.dumps(deny))
+        self.world.warren("policy", "session:s", "set", str(policy))
+        self.assertEqual(self.found(server, pattern="rewritten"), [])
+        limited = self.server("--root", "/mem")
+        self.assertEqual(self.found(limited, pattern="changed"), [])
+
+    def test_search_does_not_find_what_runs_do_not_see(self):
+        (self.world.base / "secret").write_text("treasure\n")
+        self.world.run("--session", "h", "--hide", str(self.world.base / "secret"), "--keep", "--", "true")
+        self.world.warren("context", "session:h", "search", "treasure")  # the operator's search may index it
+        server = self.enterContext(Server(self.world.base, agent="session:h", environment=self.world.environment()))
+        self.assertEqual(self.found(server, pattern="treasure"), [])
+
+    def test_the_base_of_a_copied_agent_file_is_not_indexed(self):
+        copy = self.world.root / "copy.db"
+        subprocess.run(["cp", self.world.session_dir("s") / "delta.db", copy], check=True)
+        server = self.enterContext(Server(self.world.base, agent=str(copy), environment=self.world.environment()))
+        self.assertEqual(self.found(server, pattern="base|inner|changed"), [])
+        server.end()
+        index = (self.world.root / "copy.index.db").read_bytes()
+        self.assertTrue(b"kept" in index)
+        self.assertFalse(b"inner" in index)
+
     def test_what_runs_do_not_see_is_not_served(self):
         (self.world.base / "secret").write_text("treasure\n")
         self.world.run("--session", "h", "--hide", str(self.world.base / "secret"), "--keep", "--", "true")

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "agent/agent.h"
 #include "agent/audit_trail.h"
 #include "agent/encrypted_files.h"
 #include "agent/file_key.h"
@@ -8,6 +9,8 @@
 #include "cli/context.h"
 #include "cli/show/text.h"
 #include "store/fsck.h"
+#include "vfs/live_policy.h"
+#include "vfs/policy.h"
 
 namespace warren::cli {
 namespace {
@@ -49,9 +52,26 @@ Result<std::uint64_t> add_content(FsckReport& report, const std::string& path, C
   return check.unknown;
 }
 
+// Not a rule of the format, but nobody can use the namespace of an agent whose policy cannot be read.
+void add_policy(FsckReport& report, const std::string& path, Clock& clock) {
+  AgentOptions only_to_look{.id_or_path = path, .mode = OpenMode::kReadOnly, .layers = Layers::kOwn};
+  Result<std::unique_ptr<Agent>> agent = Agent::open(only_to_look, clock);
+  if (!agent.ok()) return;  // what is wrong was reported
+  Result<FileSystem*> tree = (*agent)->namespace_tree();
+  if (!tree.ok()) return;
+  Result<std::string> text = LivePolicy::read(**tree, kActivePolicy);
+  if (!text.ok()) return;  // there is none, or rule WR-35 says what it is
+  Result<Policy> policy = Policy::parse(*text);
+  if (policy.ok()) return;
+  std::string message = fmt::format("{} is not valid, so the namespace cannot be used: {}; `warren policy` replaces it",
+                                    kActivePolicy, policy.error().message());
+  report.violations.push_back({.rule = "policy", .message = std::move(message), .repairable = false});
+}
+
 Result<Exit> check(Context& context, const Arguments& args, const std::string& path) {
   FsckReport report = WARREN_TRY(check_agent(path, context.clock, agent_keys(path)));
   std::uint64_t unchecked = WARREN_TRY(add_content(report, path, context.clock));
+  add_policy(report, path, context.clock);
   if (args.has("json")) context.out.json(report_json(report));
   else print_report(context.out, report);
   if (unchecked > 0 && !args.has("json")) {

@@ -47,13 +47,8 @@ Result<OpenIndex> open_index(Context& context, const Arguments& args) {
 Result<ContextIndex*> ToolIndex::open() {
   std::lock_guard lock(mutex_);
   if (index_) return index_.get();
-  // A door to the namespace opens an agent without its base, whose files are indexed, too.
-  if (agent_.base()) {
-    with_base_ = WARREN_TRY(Agent::open({.id_or_path = agent_.path(), .mode = OpenMode::kReadOnly}, context_.clock));
-  }
   ContextOptions options = WARREN_TRY(embedders_.open(context_));
-  Agent& indexed = with_base_ ? *with_base_ : agent_;
-  index_ = WARREN_TRY(ContextIndex::open(indexed, std::move(options), context_.clock));
+  index_ = WARREN_TRY(ContextIndex::open(agent_, std::move(options), context_.clock));
   return index_.get();
 }
 

@@ -37,8 +37,8 @@ struct OpenIndex {
 
 Result<OpenIndex> open_index(Context& context, const Arguments& args);
 
-// The index of an open agent for tools, opened when the first of them searches. Thread-safe. Context and agent outlive
-// it.
+// The index of an open agent for tools, opened when the first of them searches. A base is indexed only if the door has
+// opened the agent with it. Thread-safe. Context and agent outlive it.
 class ToolIndex {
  public:
   ToolIndex(Context& context, Agent& agent) : context_(context), agent_(agent) {}
@@ -49,7 +49,6 @@ class ToolIndex {
   Context& context_;
   Agent& agent_;
   std::mutex mutex_;
-  std::unique_ptr<Agent> with_base_;  // if it has one
   IndexEmbedders embedders_;
   std::unique_ptr<ContextIndex> index_;
 };
