@@ -46,7 +46,6 @@ std::string file_hint(const Error& error, std::string_view path, FileUse use) {
   }
 }
 
-
 Result<std::string> path_of_uri(const ToolContext& context, std::string_view uri) {
   std::string_view rest = uri.substr(kVfsScheme.size());
   std::size_t slash = rest.find('/');

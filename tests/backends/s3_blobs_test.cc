@@ -12,6 +12,7 @@
 #include "backends/blob_faults.h"
 #include "backends/open_backend.h"
 #include "backends/s3_server.h"
+#include "base/percent.h"
 #include "clients/url.h"
 #include "testing/fake_clock.h"
 #include "testing/matchers.h"

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "backends/blob/s3_api.h"
-#include "clients/url.h"
+#include "base/percent.h"
 
 namespace warren::testing {
 namespace {
