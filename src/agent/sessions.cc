@@ -339,4 +339,11 @@ Status delete_session(const std::string& id) {
   return session.remove();
 }
 
+Status delete_unfinished_session(const std::string& id) {
+  SessionDir session = WARREN_TRY(SessionDir::open_existing(id));
+  Fd held = WARREN_TRY(session.lock());
+  if (!WARREN_TRY(session.is_new())) return no_session(id);  // made while we waited, by one that was not killed
+  return session.remove();
+}
+
 }  // namespace warren

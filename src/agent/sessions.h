@@ -93,5 +93,7 @@ class SessionDir {
 // Both fail with kNotFound, or kBusy while the session runs; rename also with kExists.
 Status rename_session(const std::string& from, const std::string& to);
 Status delete_session(const std::string& id);
+// A folder without an agent file, which a merge or run that was killed has left. kNotFound if there is none.
+Status delete_unfinished_session(const std::string& id);
 
 }  // namespace warren

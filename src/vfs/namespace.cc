@@ -52,10 +52,13 @@ Result<bool> is_missing(FileSystem& own, const std::string& path, Missing missin
   return false;
 }
 
-// Looks first, so that opening changes nothing when all of them exist. All in one commit.
-Status make_directories(FileSystem& own) {
+// Looks first, so that opening changes nothing when all of them exist. All in one commit. The directory of a mount is
+// made, too: otherwise nothing else could be written there, such as another drive beside a mounted one.
+Status make_directories(FileSystem& own, const std::vector<NamespaceMount>& mounts) {
+  std::vector<std::string> wanted = namespace_directories();
+  for (const NamespaceMount& mount : mounts) wanted.emplace_back(directory_of(mount.path));
   std::vector<std::string> missing;
-  for (const std::string& path : namespace_directories()) {
+  for (const std::string& path : wanted) {
     if (WARREN_TRY(is_missing(own, path, Missing::kLook))) missing.push_back(path);
   }
   if (missing.empty()) return Ok{};
@@ -77,7 +80,9 @@ Namespace::Namespace(FileSystem& own, std::string agent, Clock& clock)
 
 Result<std::unique_ptr<Namespace>> Namespace::open(FileSystem& own, FileSystem& working, NamespaceOptions options,
                                                    Clock& clock) {
-  if (!options.is_read_only) WARREN_TRY(make_directories(own).within("make the namespace's directories"));
+  if (!options.is_read_only) {
+    WARREN_TRY(make_directories(own, options.mounts).within("make the namespace's directories"));
+  }
   std::unique_ptr<Namespace> made(new Namespace(own, std::move(options.agent), clock));
   made->audit_ = options.audit;
   std::vector<Mount> mounts;

@@ -202,6 +202,11 @@ class Merging(Case):
         done = self.w.warren("sessions", "delete", "--yes", "both")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertFalse(folder.exists())
+        folder.mkdir()
+        leave_drafts()
+        done = self.w.warren("sessions", "delete", "both")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertFalse(folder.exists())
         self.assertIn("'-z' is not a valid agent id", self.merge("a", "b", "--into=-z", status=1).stderr)
 
     def test_clear_errors(self):

@@ -166,7 +166,11 @@ Result<Exit> run_delete(Context& context, const Arguments& args) {
   std::vector<SessionInfo> all = WARREN_TRY(list_sessions());
   std::vector<SessionInfo> doomed;
   for (const std::string& given : args.all("ID")) {
-    std::string id = WARREN_TRY(get_session_id(given));
+    Result<std::string> known = get_session_id(given);
+    if (!known.ok() && known.error().code() == Code::kNotFound) {
+      if (delete_unfinished_session(std::string(session_id_of(given))).ok()) continue;
+    }
+    std::string id = WARREN_TRY(std::move(known));
     auto named = [&](const SessionInfo& session) { return session.id == id; };
     if (std::any_of(doomed.begin(), doomed.end(), named)) continue;
     auto found = std::find_if(all.begin(), all.end(), named);
@@ -179,6 +183,7 @@ Result<Exit> run_delete(Context& context, const Arguments& args) {
     }
     doomed.push_back(*found);
   }
+  if (doomed.empty()) return Exit::kOk;
   if (!args.has("yes") && !WARREN_TRY(agrees(context, doomed))) return Exit::kFailed;
   for (const SessionInfo& session : doomed) WARREN_TRY(delete_session(session.id));
   return Exit::kOk;
@@ -216,6 +221,7 @@ Result<Exit> run_prune(Context& context, const Arguments& args) {
     for (const SessionInfo& session : doomed) context.out.print("would delete {}\n", session.id);
     return Exit::kOk;
   }
+  if (doomed.empty()) return Exit::kOk;
   if (!args.has("yes") && !WARREN_TRY(agrees(context, doomed))) return Exit::kFailed;
   for (const SessionInfo& session : doomed) {
     WARREN_TRY(delete_session(session.id));
