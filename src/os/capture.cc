@@ -1,5 +1,6 @@
 #include "os/capture.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -8,6 +9,7 @@
 #include <poll.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -40,6 +42,14 @@ Result<std::string> read_whole(int fd) {
     text.resize(had + count);
     if (count < kStep) return text;
   }
+}
+
+// In memory, until it ends: one that prints without end would take all of the machine's.
+constexpr std::uint64_t kCapturedBytes = std::uint64_t{256} << 20;
+
+std::uint64_t size_of(int fd) {
+  struct stat there {};
+  return ::fstat(fd, &there) == 0 ? static_cast<std::uint64_t>(there.st_size) : 0;
 }
 
 struct Streams {
@@ -80,30 +90,39 @@ Result<pid_t> spawn(const std::vector<std::string>& words, const std::string& di
   return pid;
 }
 
-// Whether the child has ended in time. Without a descriptor for it, it is waited for without a limit.
-bool ends_within(pid_t pid, std::chrono::milliseconds limit) {
+enum class Ended { kYes, kLate, kTalksTooMuch };
+
+// Without a descriptor for the child, it is waited for without a limit.
+Ended wait_for_end(pid_t pid, std::chrono::milliseconds limit, int output, int errors) {
+  constexpr std::chrono::milliseconds kStep{20};
   Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (!process.is_open()) return true;
+  if (!process.is_open()) return Ended::kYes;
   auto until = std::chrono::steady_clock::now() + limit;
   for (;;) {
     auto left = std::chrono::ceil<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return Ended::kLate;
     pollfd ended{process.get(), POLLIN, 0};
-    int ready = ::poll(&ended, 1, left.count() > 0 ? static_cast<int>(left.count()) : 0);
-    if (ready > 0) return true;
-    if (ready == 0 || errno != EINTR) return false;
+    int ready = ::poll(&ended, 1, static_cast<int>(std::min(left, kStep).count()));
+    if (ready > 0) return Ended::kYes;
+    if (ready < 0 && errno != EINTR) return Ended::kLate;
+    if (size_of(output) > kCapturedBytes || size_of(errors) > kCapturedBytes) return Ended::kTalksTooMuch;
   }
 }
 
 // `killed` is what to kill at the limit: the child, or minus its number for its group.
 Result<Captured> wait_or_kill(pid_t pid, pid_t killed, const std::string& name,
                               std::optional<std::chrono::milliseconds> limit, int output, int errors) {
-  bool is_late = limit && !ends_within(pid, *limit);
-  if (is_late) ::kill(killed, SIGKILL);
+  Ended ended = limit ? wait_for_end(pid, *limit, output, errors) : Ended::kYes;
+  if (ended != Ended::kYes) ::kill(killed, SIGKILL);
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0) {
     if (errno != EINTR) return system_error(errno, "wait for a program");
   }
-  if (is_late) {
+  if (ended == Ended::kTalksTooMuch) {
+    return Error(Code::kTooLarge,
+                 fmt::format("{} printed more than {} bytes and was killed", quote(name), kCapturedBytes));
+  }
+  if (ended == Ended::kLate) {
     auto seconds = std::chrono::ceil<std::chrono::seconds>(*limit).count();
     return Error(Code::kTimeout, fmt::format("{} did not end within {} s and was killed", quote(name), seconds));
   }

@@ -19,7 +19,8 @@ struct Captured {
 
 // Starts `words` (found by PATH) in `dir` and waits. `input` becomes its standard input, read from the descriptor's
 // current position; -1: no input. A program that runs longer than `limit` is killed, without its children. kNotFound,
-// kTimeout. `environment` (NAME=VALUE each) is all that the program gets; nullptr: our own.
+// kTimeout; with a limit also kTooLarge, if it prints more than 256 MiB. `environment` (NAME=VALUE each) is all that
+// the program gets; nullptr: our own.
 Result<Captured> run_captured(const std::vector<std::string>& words, const std::string& dir, int input = -1,
                               std::optional<std::chrono::milliseconds> limit = std::nullopt,
                               const std::vector<std::string>* environment = nullptr);

@@ -19,6 +19,11 @@ TEST(Capture, AProgramThatRunsTooLongIsKilled) {
   EXPECT_EQ(error_of(run_captured({"sleep", "600"}, "/", -1, std::chrono::milliseconds(50))), Code::kTimeout);
 }
 
+TEST(Capture, AProgramThatPrintsWithoutEndIsKilled) {
+  Result<Captured> endless = run_captured_group({"sh", "-c", "yes; true"}, "/", std::chrono::minutes(10));
+  EXPECT_EQ(code(endless), Code::kTooLarge);
+}
+
 TEST(Capture, AGroupIsKilledWithTheProgramsThatItStarted) {
   Fd ends[2];
   int raw[2];
