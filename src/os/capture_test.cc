@@ -21,7 +21,7 @@ TEST(Capture, AProgramThatRunsTooLongIsKilled) {
 
 TEST(Capture, AProgramThatPrintsWithoutEndIsKilled) {
   Result<Captured> endless = run_captured_group({"sh", "-c", "yes; true"}, "/", std::chrono::minutes(10));
-  EXPECT_EQ(code(endless), Code::kTooLarge);
+  EXPECT_EQ(error_of(endless), Code::kTooLarge);
 }
 
 TEST(Capture, AGroupIsKilledWithTheProgramsThatItStarted) {
