@@ -1,5 +1,7 @@
 #include "changes/linked_names.h"
 
+#include <filesystem>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -16,6 +18,7 @@ namespace warren {
 namespace {
 
 constexpr std::size_t kDirsKept = 4096;
+constexpr int kLinksFollowed = 40;
 
 struct NamedLink {
   std::string from;  // paths of the base
@@ -36,6 +39,31 @@ bool is_same_time(const timespec& one, const timespec& other) {
   return one.tv_sec == other.tv_sec && one.tv_nsec == other.tv_nsec;
 }
 
+// Where a path leads, without links, also if nothing is there yet: what an agent adds there runs by the link's name.
+// nullopt beyond the number of links that the kernel follows.
+std::optional<std::string> find_target(const std::string& path) {
+  std::filesystem::path at = "/";
+  std::filesystem::path rest = std::filesystem::path(path).relative_path();
+  for (int links = 0; !rest.empty();) {
+    std::filesystem::path name = *rest.begin();
+    std::filesystem::path after;
+    for (auto part = std::next(rest.begin()); part != rest.end(); ++part) after /= *part;
+    rest = std::move(after);
+    if (name == "..") at = at.parent_path();
+    if (name.empty() || name == "." || name == "..") continue;
+    std::error_code is_no_link;
+    std::filesystem::path target = std::filesystem::read_symlink(at / name, is_no_link);
+    if (is_no_link) {
+      at /= name;
+      continue;
+    }
+    if (++links > kLinksFollowed) return std::nullopt;
+    if (target.is_absolute()) at = "/";
+    rest = target.relative_path() / rest;
+  }
+  return at.string();
+}
+
 // The links in a directory of the base whose names count, and the folders there that hold such files.
 std::vector<NamedLink> find_links(const std::string& base, const std::string& dir, std::vector<std::string>& folders) {
   std::vector<NamedLink> links;
@@ -49,8 +77,8 @@ std::vector<NamedLink> find_links(const std::string& base, const std::string& di
     if (!is_folder && !runs_by_itself(from)) continue;
     if (S_ISDIR(entry.attributes.st_mode) && is_folder) folders.push_back(from);
     if (!S_ISLNK(entry.attributes.st_mode)) continue;
-    Result<std::string> to = canonical_host_path(base + from);
-    bool is_inside = to.ok() && to->starts_with(base == "/" ? base : base + "/");
+    std::optional<std::string> to = find_target(base + from);
+    bool is_inside = to && to->starts_with(base == "/" ? base : base + "/");
     if (is_inside) links.push_back({.from = std::move(from), .to = base == "/" ? *to : to->substr(base.size())});
   }
   return links;

@@ -67,11 +67,25 @@ TEST_F(LinkedNamesTest, LinksThatAreMadeLaterCount) {
   EXPECT_TRUE(runs("/sub/env.sh"));
 }
 
-TEST_F(LinkedNamesTest, LinksOutOfTheBaseAndToNothingAreNone) {
+TEST_F(LinkedNamesTest, ALinkToNothingYetCounts) {
+  link("env.local", "/.envrc");
+  link("sub/none/../ide", "/.vscode");
+  link(base_ + "/first", "/Makefile");
+  link("sub/second", "/first");
+  EXPECT_EQ(runs_through_link(base_, "/env.local"), "direnv runs it, by its other name '/.envrc'");
+  EXPECT_TRUE(runs("/sub/ide/tasks.json"));
+  EXPECT_TRUE(runs("/sub/second"));
+  EXPECT_FALSE(runs("/sub/none/tasks.json"));
+}
+
+TEST_F(LinkedNamesTest, LinksOutOfTheBaseAndInCirclesAreNone) {
   link("/etc/hostname", "/.envrc");
-  link("nothing", "/Makefile");
+  link("../../../../../../../../../../../../nothing", "/Justfile");
+  link("Makefile", "/circle");
+  link("circle", "/Makefile");
   EXPECT_FALSE(runs("/hostname"));
   EXPECT_FALSE(runs("/nothing"));
+  EXPECT_FALSE(runs("/circle"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -31,6 +32,26 @@ struct CloseDir {
   void operator()(DIR* dir) const { ::closedir(dir); }
 };
 
+// nullopt if the process or thread has none to show.
+std::optional<bool> find_mark(const std::string& process, const struct stat& wanted) {
+  struct stat own {};
+  if (::stat((process + "/ns/uts").c_str(), &own) != 0) return std::nullopt;
+  return own.st_ino == wanted.st_ino && own.st_dev == wanted.st_dev;
+}
+
+// When the first thread of a process has ended, only the others show the namespace. All are in the same one.
+bool has_mark(pid_t pid, const struct stat& wanted) {
+  std::string process = fmt::format("/proc/{}", pid);
+  if (std::optional<bool> is_marked = find_mark(process, wanted)) return *is_marked;
+  std::unique_ptr<DIR, CloseDir> threads(::opendir((process + "/task").c_str()));
+  if (threads == nullptr) return false;
+  while (const dirent* entry = ::readdir(threads.get())) {
+    if (!parse_number<pid_t>(entry->d_name)) continue;
+    if (std::optional<bool> is_marked = find_mark(process + "/task/" + entry->d_name, wanted)) return *is_marked;
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<Fd> mark_this_process() {
@@ -47,10 +68,7 @@ std::size_t kill_marked(int mark) {
   std::size_t found = 0;
   while (const dirent* entry = ::readdir(all.get())) {  // in the order of pids: children come after their parents
     std::optional<pid_t> pid = parse_number<pid_t>(entry->d_name);
-    struct stat own {};
-    bool is_marked = pid && ::stat(fmt::format("/proc/{}/ns/uts", *pid).c_str(), &own) == 0 &&
-                     own.st_ino == wanted.st_ino && own.st_dev == wanted.st_dev;
-    if (!is_marked) continue;
+    if (!pid || !has_mark(*pid, wanted)) continue;
     ++found;
     ::kill(*pid, SIGKILL);
   }

@@ -1,8 +1,10 @@
 #include "session/git_base.h"
 
-#include <filesystem>
+#include <memory>
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -12,6 +14,8 @@
 #include "changes/git.h"
 #include "fs/path_ops.h"
 #include "os/host_files.h"
+#include "os/host_tree.h"
+#include "sandbox/plan.h"
 
 namespace warren {
 namespace {
@@ -23,13 +27,35 @@ constexpr const char* kCopiedFromCommon[] = {"info/exclude", "info/attributes", 
 
 bool is_of_user(const struct stat& info) { return info.st_uid == ::geteuid(); }
 
+// The content of a plain file below a directory of the host; nullopt if there is none. Links are not followed, neither
+// at the end nor on the way: whoever made the directory would choose what the run gets to read.
+Result<std::optional<std::string>> find_content(const std::string& dir, std::string_view path, std::size_t bytes_max) {
+  std::unique_ptr<HostTree> tree = WARREN_TRY(HostTree::open(dir));
+  std::string below = fmt::format("/{}", path);
+  std::optional<struct stat> found = WARREN_TRY(tree->find(below));
+  if (!found || !S_ISREG(found->st_mode)) return std::optional<std::string>();
+  Fd file = WARREN_TRY(tree->open_file(below, O_RDONLY));
+  auto size_bytes = static_cast<std::size_t>(found->st_size);
+  if (size_bytes > bytes_max)
+    return Error(Code::kTooLarge, fmt::format("{} has more than {} bytes", quote(dir + below), bytes_max));
+  std::string content(size_bytes, '\0');
+  content.resize(WARREN_TRY(read_full(file.get(), as_mutable_bytes(content)).within(quote(dir + below))));
+  return std::optional(std::move(content));
+}
+
 // The first line of a small file, after `prefix`; nullopt if it is anything else.
-std::optional<std::string> find_text(const std::string& path, std::string_view prefix = "") {
-  Result<std::string> text = read_host_file(path, kGitFileBytes);
-  if (!text.ok() || !text->starts_with(prefix)) return std::nullopt;
-  std::string_view line = std::string_view(*text).substr(prefix.size());
+std::optional<std::string> find_text(const std::string& dir, std::string_view path, std::string_view prefix = "") {
+  Result<std::optional<std::string>> text = find_content(dir, path, kGitFileBytes);
+  if (!text.ok() || !*text || !(*text)->starts_with(prefix)) return std::nullopt;
+  std::string_view line = std::string_view(**text).substr(prefix.size());
   line = trimmed(line.substr(0, line.find('\n')), kWhitespace);
   return line.empty() ? std::nullopt : std::optional(std::string(line));
+}
+
+// It may be a link that leads to nothing yet: git once wrote it so.
+bool has_head(const std::string& git_dir) {
+  Result<std::optional<struct stat>> head = find_host_link(git_dir + "/HEAD");
+  return head.ok() && *head && !S_ISDIR((*head)->st_mode);
 }
 
 // A path in one of git's files, which may be relative to where the file is.
@@ -39,11 +65,18 @@ std::optional<std::string> resolved(const std::string& dir, const std::optional<
   return whole.ok() ? std::optional(*std::move(whole)) : std::nullopt;
 }
 
-Status copy_if_there(Agent& agent, const std::string& from, const std::string& to) {
-  Result<std::string> content = read_host_file(from, kGitStateBytes);
-  if (!content.ok() && content.error().code() == Code::kNotFound) return Ok{};
-  if (!content.ok()) return std::move(content).take_error();
-  return write_file(agent.fs(), to, as_bytes(*content));
+Status copy_if_there(Agent& agent, const std::string& dir, const char* path) {
+  std::optional<std::string> content = WARREN_TRY(find_content(dir, path, kGitStateBytes));
+  if (!content) return Ok{};
+  return write_file(agent.fs(), std::string("/.git/") + path, as_bytes(*content));
+}
+
+// Whether it is a directory of the user's at exactly this path: no part of it is a link.
+bool is_plain_dir(const std::string& path) {
+  Result<std::optional<struct stat>> found = find_host_link(path);
+  if (!found.ok() || !*found || !S_ISDIR((*found)->st_mode) || !is_of_user(**found)) return false;
+  Result<std::string> canonical = canonical_host_path(path);
+  return canonical.ok() && *canonical == path;
 }
 
 // All references, as git writes them into packed-refs.
@@ -66,10 +99,9 @@ std::string setting_value(std::string_view text) {
 
 // The settings of the worktree, as git sees them, without those that belong to the main repository's layout.
 Status write_settings(Agent& agent, const std::string& base, const LinkedWorktree& worktree) {
-  Result<std::string> main = read_host_file(worktree.common + "/config", kGitStateBytes);
-  std::string text = main.ok() ? *main : "";
-  Result<std::string> own = read_host_file(worktree.git_dir + "/config.worktree", kGitStateBytes);
-  if (own.ok()) WARREN_TRY(write_file(agent.fs(), "/.git/config.worktree", as_bytes(*own)));
+  std::string text = WARREN_TRY(find_content(worktree.common, "config", kGitStateBytes))
+  .value_or("");
+  WARREN_TRY(copy_if_there(agent, worktree.git_dir, "config.worktree"));
   if (!text.empty() && !text.ends_with('\n')) text += '\n';
   text += "[core]\n\tbare = false\n";
   bool is_submodule = worktree.git_dir == worktree.common;
@@ -79,23 +111,16 @@ Status write_settings(Agent& agent, const std::string& base, const LinkedWorktre
   return write_file(agent.fs(), "/.git/config", as_bytes(text));
 }
 
-// Where the user's file `.git` leads.
-std::optional<std::string> find_git_dir(const std::string& base) {
-  std::string file = base + "/.git";
-  Result<std::optional<struct stat>> found = find_host_link(file);
-  if (!found.ok() || !*found || !S_ISREG((*found)->st_mode) || !is_of_user(**found)) return std::nullopt;
-  return resolved(base, find_text(file, "gitdir:"));
-}
-
-// Whether this is a repository, and its settings say that `base` is its work tree, as those of submodules do.
+// Whether the settings of a repository say that `base` is its work tree, as those of submodules do.
 bool names_work_tree(const std::string& git_dir, const std::string& base) {
-  Result<std::optional<struct stat>> objects = find_host_link(git_dir + "/objects");
-  bool is_whole = objects.ok() && *objects && S_ISDIR((*objects)->st_mode) && is_of_user(**objects);
-  if (!is_whole || !find_text(git_dir + "/HEAD")) return false;
-  Git git(base);
-  Result<std::string> named = git.ask({"config", "--file", git_dir + "/config", "--get", "core.worktree"});
+  Result<std::optional<std::string>> settings = find_content(git_dir, "config", kGitStateBytes);
+  if (!settings.ok() || !*settings) return false;
+  Result<std::string> named = Git(base).ask_with({"config", "--file", "-", "--get", "core.worktree"}, **settings);
   return named.ok() && resolved(git_dir, *named) == base;
 }
+
+// Whether this is a repository whose objects are really in it.
+bool is_whole_repository(const std::string& dir) { return is_plain_dir(dir + "/objects") && find_text(dir, "HEAD"); }
 
 }  // namespace
 
@@ -105,37 +130,35 @@ std::optional<std::string> find_repository_top(const std::string& dir, const std
     if (is_home_or_above) return std::nullopt;
     Result<std::optional<struct stat>> found = find_host_link(at + "/.git");
     if (!found.ok() || !*found || !is_of_user(**found)) continue;
-    bool is_repository = S_ISREG((*found)->st_mode)
-                             ? find_text(at + "/.git", "gitdir:").has_value()
-                             : S_ISDIR((*found)->st_mode) && find_text(at + "/.git/HEAD").has_value();
+    bool is_repository = S_ISREG((*found)->st_mode) ? find_text(at, ".git", "gitdir:").has_value()
+                                                    : S_ISDIR((*found)->st_mode) && has_head(at + "/.git");
     if (is_repository) return at;
   }
   return std::nullopt;
 }
 
 std::optional<std::string> find_git_outside(const std::string& base) {
-  std::optional<std::string> git_dir = find_git_dir(base);
-  if (!git_dir || git_dir->starts_with(base + "/")) return std::nullopt;
-  return git_dir;
+  Result<std::optional<struct stat>> found = find_host_link(base + "/.git");
+  if (!found.ok() || !*found || !S_ISREG((*found)->st_mode) || !is_of_user(**found)) return std::nullopt;
+  std::optional<std::string> git_dir = resolved(base, find_text(base, ".git", "gitdir:"));
+  return git_dir && !is_within(*git_dir, base) ? git_dir : std::nullopt;
 }
 
 std::optional<LinkedWorktree> find_linked_worktree(const std::string& base) {
-  std::string file = base + "/.git";
-  std::optional<std::string> git_dir = find_git_dir(base);
+  std::optional<std::string> git_dir = find_git_outside(base);
   if (!git_dir) return std::nullopt;
-  if (names_work_tree(*git_dir, base)) return LinkedWorktree{*git_dir, *git_dir};
-  std::optional<std::string> common = resolved(*git_dir, find_text(*git_dir + "/commondir"));
-  std::optional<std::string> back = resolved(*git_dir, find_text(*git_dir + "/gitdir"));
-  bool is_known = common && back && *back == file && directory_of(*git_dir) == *common + "/worktrees";
-  if (!is_known || !find_text(*common + "/HEAD")) return std::nullopt;
+  if (is_whole_repository(*git_dir) && names_work_tree(*git_dir, base)) return LinkedWorktree{*git_dir, *git_dir};
+  std::optional<std::string> common = resolved(*git_dir, find_text(*git_dir, "commondir"));
+  std::optional<std::string> back = resolved(*git_dir, find_text(*git_dir, "gitdir"));
+  bool is_known = common && back && *back == base + "/.git" && directory_of(*git_dir) == *common + "/worktrees";
+  if (!is_known || !is_whole_repository(*common)) return std::nullopt;
   return LinkedWorktree{*std::move(git_dir), *std::move(common)};
 }
 
 std::vector<std::string> paths_to_read(const LinkedWorktree& worktree) {
   std::vector<std::string> paths;
   for (const char* name : {"/objects", "/hooks"}) {
-    Result<std::optional<struct stat>> found = find_host_file(worktree.common + name);
-    if (found.ok() && *found && S_ISDIR((*found)->st_mode)) paths.push_back(worktree.common + name);
+    if (is_plain_dir(worktree.common + name)) paths.push_back(worktree.common + name);
   }
   return paths;
 }
@@ -144,7 +167,7 @@ Status make_worktree_repository(Agent& agent, const std::string& base, const Lin
   Git git(base);
   Result<std::string> references = list_references(git);
   if (!references.ok()) return std::move(references).take_error();
-  std::optional<std::string> head = find_text(worktree.git_dir + "/HEAD");
+  std::optional<std::string> head = find_text(worktree.git_dir, "HEAD");
   if (!head) return Error(Code::kInvalid, fmt::format("{} has no HEAD", quote(worktree.git_dir)));
   WARREN_TRY(unlink(agent.fs(), "/.git"));
   for (const char* dir :
@@ -154,10 +177,8 @@ Status make_worktree_repository(Agent& agent, const std::string& base, const Lin
   WARREN_TRY(write_file(agent.fs(), "/.git/packed-refs", as_bytes(*references)));
   std::string objects = alternates_text(worktree.common + "/objects");
   WARREN_TRY(write_file(agent.fs(), "/.git/objects/info/alternates", as_bytes(objects)));
-  for (const char* name : kCopied)
-    WARREN_TRY(copy_if_there(agent, worktree.git_dir + "/" + name, std::string("/.git/") + name));
-  for (const char* name : kCopiedFromCommon)
-    WARREN_TRY(copy_if_there(agent, worktree.common + "/" + name, std::string("/.git/") + name));
+  for (const char* name : kCopied) WARREN_TRY(copy_if_there(agent, worktree.git_dir, name));
+  for (const char* name : kCopiedFromCommon) WARREN_TRY(copy_if_there(agent, worktree.common, name));
   return write_settings(agent, base, worktree);
 }
 

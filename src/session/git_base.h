@@ -26,17 +26,18 @@ struct LinkedWorktree {
   std::string common;   // the main repository's own; of a submodule the same
 };
 // nullopt if `base` is neither that nor a submodule. A `.git` that leads to a repository which does not name this work
-// tree is not followed: it could lead anywhere.
+// tree is not followed: it could lead anywhere. Nor is one that leads into the base, or to a repository whose objects
+// are elsewhere by a link: whoever made the base would choose what the run gets to see.
 std::optional<LinkedWorktree> find_linked_worktree(const std::string& base);
 
 // The repository outside of the base that its `.git` leads to, whether or not it names this work tree; nullopt if there
-// is none.
+// is none. Inside of the base, git works without us.
 std::optional<std::string> find_git_outside(const std::string& base);
 
-// What a run must be able to read so that git works inside: absolute paths that exist.
+// What a run must be able to read so that git works inside: absolute paths of directories, without links on the way.
 std::vector<std::string> paths_to_read(const LinkedWorktree& worktree);
 
-// Replaces the agent's `.git` by a repository of its own.
+// Replaces the agent's `.git` by a repository of its own. Links in the repository outside are not followed.
 Status make_worktree_repository(Agent& agent, const std::string& base, const LinkedWorktree& worktree);
 
 }  // namespace warren

@@ -28,6 +28,17 @@ trap - TERM INT HUP QUIT
 echo on
 """
 
+# Its first thread ends, by itself alone, and the other one says when that has happened.
+WITHOUT_FIRST_THREAD = f"""
+import ctypes, threading, time
+def work():
+    while ') Z ' not in open('/proc/self/stat').read(): time.sleep(0.01)
+    print('on', flush=True)
+    time.sleep(1000)
+threading.Thread(target=work).start()
+ctypes.CDLL(None).syscall({60 if os.uname().machine == "x86_64" else 93}, 0)  # exit
+"""
+
 
 class Ends:
     uid = 0
@@ -104,6 +115,17 @@ class Ends:
         # Each of them has our pipe, so its end is the end of the last one.
         ready, _, _ = select.select([ended.stdout], [], [], sandboxed.PATIENCE_SECONDS)
         self.assertTrue(ready, "a process of the killed run is left")
+        self.assertEqual(ended.stdout.read(), "")
+        self.check_lives_on(other)
+
+    def test_a_process_whose_first_thread_has_ended_ends_too(self):
+        other = self.begin("other", "echo on; read line; echo still > f; cat f")
+        ended = self.begin("ended", f"{sandboxed.PYTHON} -c \"{WITHOUT_FIRST_THREAD}\" & exec sleep 1000")
+        os.kill(ended.pid, signal.SIGTERM)
+        self.assertEqual(ended.wait(timeout=sandboxed.PATIENCE_SECONDS), 128 + signal.SIGTERM)
+        # It has our pipe, so its end is the end of the process.
+        ready, _, _ = select.select([ended.stdout], [], [], sandboxed.PATIENCE_SECONDS)
+        self.assertTrue(ready, "a process of the run is left")
         self.assertEqual(ended.stdout.read(), "")
         self.check_lives_on(other)
 

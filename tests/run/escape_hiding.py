@@ -405,6 +405,59 @@ class Hiding(escaping.Escape):
         self.assertEqual(done.stdout.split(), [".cache", ".config", "y"], done.stderr)
         self.assertEqual(self.world.warren("diff", "h").stdout, "A f /y\n")
 
+    # A directory from a stranger.
+
+    def make_repository(self, folder, secret):
+        """What looks like a repository, with links to the secret wherever something is read or shown."""
+        for name in ("objects/info", "refs", "info"):
+            (folder / name).mkdir(parents=True)
+        (folder / "HEAD").write_text("ref: refs/heads/main\n")
+        (folder / "objects/info/alternates").write_text(f"{secret.parent}\n")
+        (folder / "hooks").symlink_to(secret.parent)
+        for name in ("description", "index", "shallow", "ORIG_HEAD", "config.worktree", "info/exclude"):
+            (folder / name).symlink_to(secret)
+
+    def make_submodule(self, tree, folder, secret):
+        tree.mkdir(parents=True, exist_ok=True)
+        self.make_repository(folder, secret)
+        (folder / "config").write_text(f"[core]\n\tworktree = {os.path.relpath(tree, folder)}\n")
+        (tree / ".git").write_text(f"gitdir: {os.path.relpath(folder, tree)}\n")
+
+    def make_worktree(self, tree, folder, secret):
+        own = folder / "worktrees/w"
+        tree.mkdir(parents=True, exist_ok=True)
+        own.mkdir(parents=True)
+        self.make_repository(folder, secret)
+        (folder / "config").symlink_to(secret)
+        (own / "HEAD").write_text("ref: refs/heads/main\n")
+        (own / "commondir").write_text("../..\n")
+        (own / "gitdir").write_text(os.path.relpath(tree / ".git", own) + "\n")
+        for name in ("index", "MERGE_MSG", "config.worktree"):
+            (own / name).symlink_to(secret)
+        (tree / ".git").write_text(f"gitdir: {os.path.relpath(own, tree)}\n")
+
+    def test_a_directory_from_a_stranger_does_not_choose_what_is_read(self):
+        secret = self.world.home / ".ssh/secret"
+        forms = {"submodule": self.make_submodule, "worktree": self.make_worktree}
+        for name, make in forms.items():
+            for place in ("inside", "beside", "linked"):
+                made = self.world.home / "code" / name / place
+                tree = made / "tree"
+                folder = tree / "g" if place == "inside" else made / "g"
+                make(tree, folder, secret)
+                if place == "linked":
+                    shutil.rmtree(folder / "objects")
+                    (folder / "objects").symlink_to(secret.parent)
+                for path in [self.world.home / "code", *(self.world.home / "code").rglob("*")]:
+                    os.chown(path, self.uid, self.uid, follow_symlinks=False)
+                with self.subTest(form=name, place=place):
+                    done = self.world.run("--session", f"{name}-{place}", "--", "sh", "-c",
+                                          f"cat {secret}; ls -A {secret.parent}; cat .git; grep -rs secret . ../g; "
+                                          "git config --list; echo end", cwd=tree)
+                    self.assertEqual(done.stdout.splitlines()[-1:], ["end"], done.stderr)
+                    self.assertNotIn("secret\n", done.stdout)
+                    self.assertNotIn("secret\n", done.stderr.replace(str(secret), ""))
+
 
 class AsRoot(Hiding, unittest.TestCase):
     def test_other_users_and_their_passwords_are_hidden(self):
