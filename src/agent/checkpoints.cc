@@ -11,6 +11,7 @@
 #include "fs/path_ops.h"
 #include "store/encrypt_files.h"
 #include "store/item_rows.h"
+#include "store/sqlite_fs.h"
 
 namespace warren {
 namespace {
@@ -112,34 +113,38 @@ Result<std::vector<Checkpoint>> prune_checkpoints(Agent& agent, const PruneRule&
   return keep_record(agent, "checkpoint_remove", {"/"}, [&] { return History(agent.store()).prune(rule); });
 }
 
-Status encrypt_restored(Agent& agent) {
-  RecodedFiles done;
-  Status encrypted = encrypt_by_patterns(agent.store(), done);
-  constexpr std::string_view kWhatToDo =
-      "`warren encrypt ID PATTERN` does that; `warren key ID` lists patterns and keys";
-  if (!encrypted.ok()) {
-    return Error(encrypted.error().code(),
-                 fmt::format("encrypt files as the patterns say: {}", encrypted.error().message()),
-                 std::string(kWhatToDo));
-  }
+namespace {
+
+Status check_all_encrypted(const RecodedFiles& done) {
   if (done.failed == 0) return Ok{};
   return Error(Code::kDenied,
                fmt::format("{} not encrypted as the patterns say: {}",
                            done.failed == 1 ? std::string("1 file is") : fmt::format("{} files are", done.failed),
                            fmt::join(done.problems, "; ")),
-               fmt::format("note where the key is, then {}", kWhatToDo));
+               "note where the key is, then `warren encrypt ID PATTERN` does that; `warren key ID` lists patterns and "
+               "keys");
+}
+
+}  // namespace
+
+Status encrypt_restored(Agent& agent) {
+  RecodedFiles done;
+  WARREN_TRY(encrypt_by_patterns(agent.store(), done));
+  return check_all_encrypted(done);
 }
 
 Result<Checkpoint> restore_checkpoint(Agent& agent, std::int64_t id, MountedState* mounted) {
+  RecodedFiles encrypted;
   Checkpoint before = WARREN_TRY(keep_record(agent, "restore", {"/"}, [&]() -> Result<Checkpoint> {
     Checkpoint taken =
         WARREN_TRY(take_with_mounts(mounted, MountedState::Unreachable::kFail, nullptr, [&](const Covered& covered) {
-          return History(agent.store()).restore(id, covered);
+          encrypted = {};
+          return History(agent.store()).restore(id, covered, &encrypted);
         }));
     if (mounted != nullptr) WARREN_TRY(mounted->copy_out(id));
     return taken;
   }));
-  WARREN_TRY(encrypt_restored(agent).within(
+  WARREN_TRY(check_all_encrypted(encrypted).within(
       fmt::format("everything was restored (what it was before is checkpoint {})", before.id)));
   return before;
 }
@@ -200,6 +205,33 @@ Status put_items_back(Agent& past, Agent& agent, const std::vector<std::string>&
   return Ok{};
 }
 
+// Nullopt if it was not encrypted, or was only in the base. A key that was replaced since is the new one.
+Result<std::optional<std::int64_t>> find_key_then(Agent& past, const std::string& path, const ContentKeys& keys) {
+  Result<Attributes> file = lstat(past.store().fs(), path);
+  bool is_elsewhere =
+      !file.ok() && (file.error().code() == Code::kNotFound || file.error().code() == Code::kNotDirectory);
+  if (is_elsewhere) return std::optional<std::int64_t>();
+  if (!file.ok()) return std::move(file).take_error();
+  std::optional<std::int64_t> key = WARREN_TRY(past.store().fs().find_content_key(file->inode));
+  if (!key) return key;
+  const ContentKeyRow* row = keys.find_row(*key);
+  if (row == nullptr) return Error(Code::kCorrupt, fmt::format("it was encrypted with key {}, which is gone", *key));
+  return std::optional(row->replaced_by.value_or(row->id));
+}
+
+// A file that comes back, while it is empty: with the key of the pattern that matches its path; elsewhere, what was
+// encrypted then is encrypted now.
+Status give_key_back(Agent& past, Agent& agent, const std::string& path) {
+  const ContentKeys* keys = agent.store().content_keys();
+  if (keys == nullptr) return Ok{};
+  std::optional<std::int64_t> wanted = keys->find_for(path);
+  if (!wanted) wanted = WARREN_TRY(find_key_then(past, path, *keys));
+  if (!wanted) return Ok{};
+  Attributes file = WARREN_TRY(lstat(agent.store().fs(), path));
+  std::optional<std::int64_t> has = WARREN_TRY(agent.store().fs().find_content_key(file.inode));
+  return has == wanted ? Status(Ok{}) : agent.store().fs().recode(file.inode, wanted);
+}
+
 // Those of the agent's own tree, after a checkpoint that covers these mounts.
 Result<Checkpoint> restore_own_paths(Agent& agent, std::int64_t id, const PathsToRestore& paths, Clock& clock,
                                      const Covered& covered) {
@@ -216,7 +248,8 @@ Result<Checkpoint> restore_own_paths(Agent& agent, std::int64_t id, const PathsT
   Checkpoint before =
       WARREN_TRY(History(agent.store())
                      .take_automatic(fmt::format("before-restore-of-{}", id), "before restore of paths", covered));
-  WARREN_TRY(put_back(past->fs(), agent.fs(), paths.own));
+  WARREN_TRY(put_back(past->fs(), agent.fs(), paths.own,
+                      [&](const std::string& path) { return give_key_back(*past, agent, path); }));
   WARREN_TRY(put_items_back(*past, agent, paths.own));
   for (const auto* some : {&paths.own, &paths.mounted}) {
     for (const std::string& path : *some)

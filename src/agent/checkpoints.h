@@ -43,8 +43,8 @@ Result<std::vector<Checkpoint>> prune_checkpoints(Agent& agent, const PruneRule&
 // Makes the agent what it was, and what is mounted, as far as the checkpoint covers it. Returns the checkpoint that was
 // taken before, with which the restore can be undone. If a mount does not answer at first, nothing is changed; if it
 // stops answering later, the error says so, and repeating the restore finishes it. Files that a pattern in force
-// matches are encrypted with its key, whatever the checkpoint has; if a key for that is missing, everything is
-// restored, and the error says so (kDenied).
+// matches are encrypted with its key, whatever the checkpoint has, in the same transaction; if a key for that is
+// missing, everything is restored, and the error says so (kDenied).
 Result<Checkpoint> restore_checkpoint(Agent& agent, std::int64_t id, MountedState* mounted = nullptr);
 
 // What restore_checkpoint() does with files whose encryption is not what the patterns say.
@@ -54,8 +54,9 @@ Status encrypt_restored(Agent& agent);
 Result<std::vector<std::string>> list_covered_mounts(Agent& agent, std::int64_t id);
 
 // Only these paths, with everything below them; what did not exist is removed. One change, with the checkpoint before
-// it, and one event for each path if the agent was opened without a door. kNotFound if a path exists neither then nor
-// now; kUnsupported for an agent in memory.
+// it, and one event for each path if the agent was opened without a door. A file that was encrypted then, or that a
+// pattern in force matches, is encrypted. kDenied if a key for that is missing; kNotFound if a path exists neither then
+// nor now; kUnsupported for an agent in memory.
 Result<Checkpoint> restore_paths(Agent& agent, std::int64_t id, const std::vector<std::string>& paths, Clock& clock,
                                  MountedState* mounted = nullptr);
 

@@ -80,17 +80,6 @@ Status change_with_new_key(const FileEncryption& options, FileEncryptionReport& 
   return changed;
 }
 
-// Unused pages of the file, and its log, still have the content as it was, unless the whole file is encrypted. Not by a
-// VACUUM, which holds all of it in memory and in a journal.
-Status compact(FileEncryptionReport& report) {
-  Status done = compact_agent(report.path);
-  if (done.ok()) return Ok{};
-  Code why = done.error().code();
-  if (why != Code::kBusy && why != Code::kNoSpace) return done;
-  report.not_compact = std::move(done).take_error();
-  return Ok{};
-}
-
 // The keys of these patterns, and where they are: also for somebody who runs an interrupted command again.
 Status find_keys(const FileEncryption& options, FileEncryptionReport& report, Clock& clock) {
   std::vector<ContentKeyPlace> all = WARREN_TRY(list_content_key_places(report.path, clock));
@@ -108,7 +97,9 @@ Status say_what_was_done(Status ended, const RecodedFiles& done, std::string_vie
   if (ended.ok()) return ended;
   const Error& why = ended.error();
   std::string_view first = why.code() == Code::kNoSpace ? "free some space and " : "";
-  return Error(why.code(), fmt::format("{}; before that, {} files {}", why.message(), done.files, what),
+  return Error(why.code(),
+               fmt::format("{}; before that, {} {} {}", why.message(), done.files,
+                           done.files == 1 ? "file was" : "files were", what),
                fmt::format("{}run the same command again: it goes on", first));
 }
 
@@ -126,7 +117,27 @@ Error unknown_pattern(const std::string& pattern, const KnownKeys& known) {
                         : fmt::format("the patterns are {}", fmt::join(names, ", "))};
 }
 
+// Not by a VACUUM, which holds all of it in memory and in a journal.
+Result<std::optional<Error>> compact_if_possible(const std::string& path) {
+  Status done = compact_agent(path);
+  if (done.ok()) return std::optional<Error>();
+  Code why = done.error().code();
+  if (why != Code::kBusy && why != Code::kNoSpace) return std::move(done).take_error();
+  return std::optional(std::move(done).take_error());
+}
+
+Result<bool> has_cipher_files(const std::string& path) {
+  auto database = WARREN_TRY(Database::open(path, {.mode = OpenMode::kReadOnly, .find_key = agent_keys(path)}));
+  TableNames names = WARREN_TRY(TableNames::read(*database));
+  return names.has("wr_cipher_file");
+}
+
 }  // namespace
+
+Result<std::optional<Error>> compact_after_removal(const std::string& path) {
+  if (path == kMemoryAgent || !WARREN_TRY(has_cipher_files(path))) return std::optional<Error>();
+  return compact_if_possible(path);
+}
 
 namespace {
 
@@ -165,9 +176,9 @@ Result<FileEncryptionReport> encrypt_files(const FileEncryption& options, Clock&
     }));
   }
   WARREN_TRY(say_what_was_done(encrypt_known_patterns(options, report, clock), report.done,
-                               "were encrypted, and new ones are encrypted from now on"));
+                               "encrypted, and new ones are encrypted from now on"));
   WARREN_TRY(remove_search_index(report.path));  // it may have the text of these files
-  WARREN_TRY(compact(report));
+  report.not_compact = WARREN_TRY(compact_if_possible(report.path));
   WARREN_TRY(find_keys(options, report, clock));
   return report;
 }
@@ -194,7 +205,7 @@ Result<FileEncryptionReport> decrypt_files(const FileEncryption& options, Clock&
   }
   auto store = WARREN_TRY(open_with_keys(report.path, clock));
   WARREN_TRY(say_what_was_done(decrypt_matching(*store, options.patterns, report.done), report.done,
-                               "were decrypted, and the patterns have ended"));
+                               "decrypted, and the patterns have ended"));
   bool did_nothing = !is_any_known && report.done.files == 0 && report.done.failed == 0;
   if (did_nothing) return unknown_pattern(options.patterns.front(), known);
   return report;
@@ -259,7 +270,7 @@ Result<FileEncryptionReport> rekey_files(const FileEncryption& options, Clock& c
         options, report, [&](Database& database, std::int64_t id) { return replace_keys(database, old, id); }));
   }
   auto store = WARREN_TRY(open_with_keys(report.path, clock));
-  WARREN_TRY(say_what_was_done(finish_replacing_keys(*store, report.done), report.done, "got the new key"));
+  WARREN_TRY(say_what_was_done(finish_replacing_keys(*store, report.done), report.done, "given the new key"));
   WARREN_TRY(count_checkpoints(*store, report));
   store.reset();
   WARREN_TRY(find_keys(options, report, clock));
@@ -267,11 +278,7 @@ Result<FileEncryptionReport> rekey_files(const FileEncryption& options, Clock& c
 }
 
 Result<CipherCheck> check_encrypted_content(const std::string& path, Clock& clock) {
-  {
-    auto database = WARREN_TRY(Database::open(path, {.mode = OpenMode::kReadOnly, .find_key = agent_keys(path)}));
-    TableNames names = WARREN_TRY(TableNames::read(*database));
-    if (!names.has("wr_cipher_file")) return CipherCheck();
-  }
+  if (!WARREN_TRY(has_cipher_files(path))) return CipherCheck();
   auto store = WARREN_TRY(Store::open(
       path, {.mode = OpenMode::kReadOnly, .find_key = agent_keys(path), .find_content_key = agent_content_keys(path)},
       clock));

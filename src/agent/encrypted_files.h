@@ -38,6 +38,11 @@ Result<FileEncryptionReport> decrypt_files(const FileEncryption& options, Clock&
 // Of the files of these patterns, and of all that share their key. kNotFound unless every one is a pattern.
 Result<FileEncryptionReport> rekey_files(const FileEncryption& options, Clock& clock);
 
+// After checkpoints were removed and the agent was closed: if it has keys for files, unused pages of the file and its
+// log may still have plain content that they kept. Returns why that is left to do, as
+// FileEncryptionReport::not_compact.
+Result<std::optional<Error>> compact_after_removal(const std::string& path);
+
 // What fsck can find only with the keys.
 Result<CipherCheck> check_encrypted_content(const std::string& path, Clock& clock);
 

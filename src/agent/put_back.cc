@@ -18,7 +18,7 @@ namespace {
 // One put_back: the trees, and where files with several names were put first.
 class PuttingBack {
  public:
-  PuttingBack(FileSystem& from, FileSystem& to) : from_(from), to_(to) {}
+  PuttingBack(FileSystem& from, FileSystem& to, const PrepareFile& prepare) : from_(from), to_(to), prepare_(prepare) {}
 
   Status put(const std::string& path, int depth = 0);
   Status make_parents(std::string_view path);
@@ -35,6 +35,7 @@ class PuttingBack {
 
   FileSystem& from_;
   FileSystem& to_;
+  const PrepareFile& prepare_;
   std::map<Inode, std::string> linked_;  // files of `from` with several names, and where they were put first
 };
 
@@ -123,6 +124,7 @@ Status PuttingBack::put_file(const std::string& path, const std::optional<Attrib
   if (there && !is_shared) target = *there;
   else target = WARREN_TRY(make_node(to_, path, {.mode = source.mode, .owner = source.owner}));
   WARREN_TRY(to_.set_attributes(target.inode, {.size = 0}));
+  if (prepare_) WARREN_TRY(prepare_(path));
   WARREN_TRY(from_.open(source.inode));
   Status copied = copy_content(source.inode, target.inode, source.size);
   from_.release(source.inode);
@@ -188,9 +190,9 @@ Status PuttingBack::put_xattrs(const std::string& path) {
 
 }  // namespace
 
-Status put_back(FileSystem& from, FileSystem& to, const std::vector<std::string>& paths) {
+Status put_back(FileSystem& from, FileSystem& to, const std::vector<std::string>& paths, const PrepareFile& prepare) {
   auto unit = WARREN_TRY(to.begin(UnitAccess::kWrite));
-  PuttingBack work(from, to);
+  PuttingBack work(from, to, prepare);
   for (const std::string& path : paths) {
     auto doing = [&] { return "restore " + quote(path); };
     WARREN_TRY(work.make_parents(path).within(doing));

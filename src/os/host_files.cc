@@ -155,6 +155,9 @@ Result<Fd> open_host_dir_below(int dir, std::string_view relative) {
 Result<Fd> open_host_file_below(int dir, std::string_view name) {
   // O_NONBLOCK: do not wait for a writer if a pipe has taken the file's place.
   Fd fd(::openat(dir, std::string(name).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.is_open() && errno == ELOOP) {
+    return Error(Code::kLoop, fmt::format("open {}: it is a symbolic link, which is not followed here", quote(name)));
+  }
   if (!fd.is_open()) return system_error(errno, fmt::format("open {}", quote(name)));
   struct stat attributes {};
   if (::fstat(fd.get(), &attributes) != 0) return system_error(errno, fmt::format("stat {}", quote(name)));

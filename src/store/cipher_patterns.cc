@@ -7,32 +7,10 @@
 
 #include "base/limits.h"
 #include "base/path.h"
+#include "text/glob_check.h"
 
 namespace warren {
 namespace {
-
-// After the ']' of the class that begins at `at`; npos if it is not closed within its component (text/glob.h).
-std::size_t end_of_class(std::string_view pattern, std::size_t at) {
-  ++at;
-  if (at < pattern.size() && (pattern[at] == '!' || pattern[at] == '^')) ++at;
-  for (bool is_first = true; at < pattern.size() && pattern[at] != '/'; is_first = false) {
-    if (pattern[at] == ']' && !is_first) return at + 1;
-    at += pattern[at] == '\\' ? 2 : 1;
-  }
-  return std::string_view::npos;
-}
-
-bool has_unclosed_class(std::string_view pattern) {
-  for (std::size_t at = 0; at < pattern.size();) {
-    if (pattern[at] == '[') {
-      at = end_of_class(pattern, at);
-      if (at == pattern.npos) return true;
-    } else {
-      at += pattern[at] == '\\' ? 2 : 1;
-    }
-  }
-  return false;
-}
 
 // Why it cannot match what it seems to; empty if it can.
 std::string_view find_pattern_fault(std::string_view pattern) {
@@ -72,6 +50,15 @@ Status check_cipher_pattern(std::string_view pattern) {
   if (fault.empty()) return Ok{};
   return Error(Code::kInvalid, fmt::format("{} is not a valid pattern: {}", quote(pattern), fault),
                "name a directory (/secrets) or use wildcards ('/secrets/**', '**/*.key')");
+}
+
+bool covers_path(const Glob& pattern, std::string_view path) {
+  if (pattern.matches(path)) return true;
+  if (pattern.is_plain()) return false;  // it includes what is below it
+  for (std::size_t at = path.rfind('/'); at != path.npos && at > 0; at = path.rfind('/', at - 1)) {
+    if (pattern.matches(path.substr(0, at))) return true;
+  }
+  return false;
 }
 
 bool decides_before(std::string_view a, std::string_view b) {

@@ -30,6 +30,23 @@ TEST(CipherPatterns, PatternsThatSeemToMatchSomethingAndDoNotAreRefusedWithTheRe
   EXPECT_EQ(error_of(check_cipher_pattern("/" + std::string(5000, 'a'))), Code::kNameTooLong);
 }
 
+TEST(CipherPatterns, ADirectoryThatMatchesIncludesWhatIsBelowIt) {
+  struct Case {
+    std::string_view pattern;
+    std::string_view path;
+    bool is_covered;
+  };
+  for (const Case& one :
+       {Case{"/**/secrets", "/secrets/x", true}, Case{"/**/secrets", "/a/b/secrets/c/d", true},
+        Case{"**/secrets", "/a/secrets", true}, Case{"/**/secrets", "/a/secrets.txt", false},
+        Case{"/home/*", "/home/ann/notes", true}, Case{"/home/*", "/home", false}, Case{"**/*.key", "/a/b.key", true},
+        Case{"**/*.key", "/a/b.keys/c", false}, Case{"/s[ab]", "/sa/deep/x", true},
+        Case{"/secrets", "/secrets/x", true}, Case{"/secrets", "/secretsx", false}, Case{"/a/*/c", "/a/b/c/d", true},
+        Case{"/a/*/c", "/a/b/d/c", false}}) {
+    EXPECT_EQ(covers_path(Glob(one.pattern), one.path), one.is_covered) << one.pattern << " " << one.path;
+  }
+}
+
 TEST(CipherPatterns, TheNarrowerOfTwoDecides) {
   EXPECT_TRUE(decides_before("/secrets/deep", "/secrets"));
   EXPECT_TRUE(decides_before("/secrets/*", "/secrets"));

@@ -214,7 +214,7 @@ Result<ContentKey*> ContentKeys::get(std::int64_t id) {
 
 std::optional<std::int64_t> ContentKeys::find_for(std::string_view path) const {
   for (std::size_t i = 0; i < globs_.size(); ++i) {
-    if (globs_[i].matches(path)) return patterns_[i].key;
+    if (covers_path(globs_[i], path)) return patterns_[i].key;
   }
   return std::nullopt;
 }

@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "db/transaction.h"
 #include "fs/tree_ops.h"
+#include "store/cipher_patterns.h"
 #include "store/journal.h"
 #include "store/namespace_tree.h"
 #include "store/sqlite_fs.h"
@@ -43,7 +44,7 @@ Result<FoundFiles> find_matching(Store& store, const std::vector<std::string>& p
   std::vector<Glob> globs(patterns.begin(), patterns.end());
   FoundFiles found;
   WARREN_TRY(for_each_file(store, [&](Inode node, const std::string& path) {
-    bool is_wanted = std::ranges::any_of(globs, [&](const Glob& glob) { return glob.matches(path); });
+    bool is_wanted = std::ranges::any_of(globs, [&](const Glob& glob) { return covers_path(glob, path); });
     if (is_wanted) found.try_emplace(node.value, path);
   }));
   return found;
@@ -54,14 +55,34 @@ void add_problem(std::vector<std::string>& problems, std::uint64_t& failed, cons
   if (problems.size() < kProblemsNamed) problems.push_back(fmt::format("{}: {}", what, why.message()));
 }
 
-// One file, in a transaction of its own. One that is gone meanwhile is none.
+// In one state, so that a writer in between is not mistaken for damage.
+Status check_content(Store& store, Inode node, std::string& buffer) {
+  auto unit = WARREN_TRY(store.fs().begin(UnitAccess::kRead));
+  for (std::uint64_t offset = 0;;) {
+    std::size_t count = WARREN_TRY(store.fs().read(node, offset, as_mutable_bytes(buffer)));
+    if (count == 0) return Ok{};
+    offset += count;
+  }
+}
+
+// A file that turns out to be damaged halfway takes the transaction around it with it: then its content is read first.
+Status check_before_recoding(Store& store, Inode node) {
+  auto guard = store.database().lock();
+  if (!store.database().is_in_transaction()) return Ok{};
+  std::string buffer(kCheckBytes, '\0');
+  return check_content(store, node, buffer);
+}
+
+// One file, in a transaction of its own, or a part of the one around it. One that is gone meanwhile is none.
 Status recode_one(Store& store, Inode node, const std::string& what, std::optional<std::int64_t> key,
                   RecodedFiles& done) {
   Result<Attributes> before = store.fs().get_attributes(node);
-  Status recoded = before.ok() ? store.fs().recode(node, key) : Status(before.error());
+  Status recoded = before.ok() ? check_before_recoding(store, node) : Status(before.error());
+  if (recoded.ok()) recoded = store.fs().recode(node, key);
   if (recoded.ok()) {
     ++done.files;
     done.bytes += before->size;
+    done.nodes.push_back(node);
     return Ok{};
   }
   Code code = recoded.error().code();
@@ -260,20 +281,6 @@ Status remove_traces(Store& store) {
   }
   return scope.commit();
 }
-
-namespace {
-
-// In one state, so that a writer in between is not mistaken for damage.
-Status check_content(Store& store, Inode node, std::string& buffer) {
-  auto unit = WARREN_TRY(store.fs().begin(UnitAccess::kRead));
-  for (std::uint64_t offset = 0;;) {
-    std::size_t count = WARREN_TRY(store.fs().read(node, offset, as_mutable_bytes(buffer)));
-    if (count == 0) return Ok{};
-    offset += count;
-  }
-}
-
-}  // namespace
 
 Result<CipherCheck> check_encrypted_files(Store& store) {
   CipherCheck check;

@@ -35,6 +35,7 @@ struct RecodedFiles {
   std::uint64_t kept = 0;             // that were not decrypted, since another pattern matches them
   std::vector<std::string> problems;  // the first few
   std::uint64_t failed = 0;
+  std::vector<Inode> nodes;  // that were changed
 };
 
 // The store has these patterns. Files that match one of them get the key that a new file there would have: those that
@@ -45,7 +46,7 @@ Status decrypt_matching(Store& store, const std::vector<std::string>& patterns, 
 Status finish_replacing_keys(Store& store, RecodedFiles& done);
 
 // After rows from another time were put in place: what a pattern matches gets its key, and what has a key that was
-// replaced gets the new one. O(files), if the agent has patterns.
+// replaced gets the new one. In a transaction around it, all of it is one change. O(files), if the agent has patterns.
 Status encrypt_by_patterns(Store& store, RecodedFiles& done);
 
 // What a key is needed for. O(encrypted files, and versions of them).

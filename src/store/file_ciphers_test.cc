@@ -15,6 +15,7 @@
 #include "store/encrypt_files.h"
 #include "store/fsck.h"
 #include "store/history.h"
+#include "store/journal.h"
 #include "store/kv.h"
 #include "store/sqlite_fs.h"
 #include "store/store.h"
@@ -520,12 +521,17 @@ TEST_F(FileCiphersTest, WhatARestoreBringsBackIsEncryptedAsThePatternsSayNow) {
   open();
   ASSERT_OK(finish_replacing_keys(*store_, done));
   for (std::int64_t id : {plain->id, first_key->id}) {
-    ASSERT_OK(History(*store_).restore(id));
-    EXPECT_NE(key_of("/s/a"), 2) << "as it was";
     RecodedFiles again;
-    ASSERT_OK(encrypt_by_patterns(*store_, again));
+    std::int64_t last = store_->journal()->last_seq().value();
+    ASSERT_OK(History(*store_).restore(id, {}, &again));
     EXPECT_EQ(again.files, 1U);
     EXPECT_EQ(key_of("/s/a"), 2);
+    auto rows = store_->journal()->read_after(last, 100);
+    ASSERT_OK(rows);
+    ASSERT_FALSE((*rows)->empty());
+    for (const JournalRow& row : **rows) {
+      EXPECT_EQ(row.commit_number, (*rows)->front().commit_number) << "one transaction, or a kill leaves plain files";
+    }
     EXPECT_FALSE(is_hidden("/open"));
     EXPECT_EQ(read("/s/a").value(), "secret text");
     EXPECT_EQ(problems() + violations(), "");
@@ -536,15 +542,72 @@ TEST_F(FileCiphersTest, WhatARestoreBringsBackIsEncryptedAsThePatternsSayNow) {
   EXPECT_GE(old->checkpoints, 1U);
   EXPECT_EQ(measure_key_use(*store_, 2)->files, 1U);
 
-  // Without the key, the file stays what it is, and that is said.
-  ASSERT_OK(History(*store_).restore(plain->id));
+  // Without the key, the file stays what it was, and that is said.
   secrets_.clear();
   open();
   RecodedFiles failed;
-  ASSERT_OK(encrypt_by_patterns(*store_, failed));
+  ASSERT_OK(History(*store_).restore(plain->id, {}, &failed));
+  EXPECT_FALSE(is_hidden("/s/a"));
   EXPECT_EQ(failed.failed, 1U);
   ASSERT_EQ(failed.problems.size(), 1U);
   EXPECT_NE(failed.problems[0].find("'/s/a'"), std::string::npos) << failed.problems[0];
+}
+
+// What is damaged must not take the restore of everything else with it.
+TEST_F(FileCiphersTest, ARestoreLeavesADamagedFileAsItIs) {
+  add({"/s"}, '1');
+  write("/s/a", "secret text");
+  write("/s/big", std::string(3 * 4096, 'x'));
+  auto one = History(*store_).take("one", "asked");
+  ASSERT_OK(one);
+  std::uint64_t big = node("/s/big").value;
+  write("/s/a", "changed");
+  write("/s/big", "changed");
+  store_.reset();
+  {
+    auto database = Database::open(file_, {.durability = Durability::kProcess});
+    ASSERT_OK((*database)->hold_alone());
+    auto key = add_content_key(**database, {.salt = salt_of('2'), .secret = kOtherSecret});
+    ASSERT_OK(key);
+    ASSERT_OK(replace_keys(**database, {1}, *key));
+  }
+  stranger(fmt::format("UPDATE wr_past_data SET data = zeroblob(4096) WHERE ino = {} AND chunk_index = 2", big));
+  open();
+  RecodedFiles done;
+  ASSERT_OK(History(*store_).restore(one->id, {}, &done));
+  EXPECT_EQ(done.failed, 1U);
+  EXPECT_EQ(done.files, 1U);
+  EXPECT_EQ(key_of("/s/a"), 2);
+  EXPECT_EQ(read("/s/a").value(), "secret text");
+  EXPECT_EQ(key_of("/s/big"), 1);
+  EXPECT_EQ(error_of(read("/s/big")), Code::kCorrupt);
+}
+
+// Of a removed checkpoint, and of a restore from it.
+TEST_F(FileCiphersTest, NothingPlainIsLeftOfARemovedCheckpoint) {
+  open();
+  std::string text = "the plain mark of this test ";
+  std::string large;
+  while (large.size() < 20'000) large += text;
+  for (int i = 0; i < 40; ++i) write(fmt::format("/s/{}", i), i % 2 == 0 ? large : text);
+  auto plain = History(*store_).take("plain", "asked");
+  ASSERT_OK(plain);
+  add({"/s"}, '1');
+  RecodedFiles done;
+  ASSERT_OK(encrypt_matching(*store_, {"/s"}, done));
+  ASSERT_OK(History(*store_).restore(plain->id));
+  auto rows_with_it = [&] {
+    Statement count = store_->database()
+                          .prepare(
+                              "SELECT (SELECT count(*) FROM wr_past_data WHERE instr(data, ?1) > 0) + (SELECT "
+                              "count(*) FROM fs_data WHERE instr(data, ?1) > 0)")
+                          .value();
+    return count.bind(1, as_bytes(text)).find_integer().value().value_or(-1);
+  };
+  EXPECT_GT(rows_with_it(), 0) << "the checkpoint has them";
+  ASSERT_OK(History(*store_).remove(plain->id));
+  EXPECT_EQ(rows_with_it(), 0);
+  EXPECT_EQ(problems() + violations(), "");
 }
 
 TEST_F(FileCiphersTest, WR85_AMissingTableIsReportedAndNothingIsReadWithoutIt) {
@@ -562,7 +625,9 @@ TEST_F(FileCiphersTest, WR85_AMissingTableIsReportedAndNothingIsReadWithoutIt) {
     ASSERT_EQ(error_of(opened), Code::kCorrupt);
     EXPECT_NE(opened.error().message().find(table), std::string::npos) << opened.error().message();
     EXPECT_NE(violations().find(fmt::format("WR-85: {} is missing", table)), std::string::npos) << violations();
-    ASSERT_OK(repair_agent(file_, clock_));
+    auto repaired = repair_agent(file_, clock_);
+    ASSERT_OK(repaired);
+    EXPECT_EQ(repaired->lost_patterns, table == std::string_view("wr_cipher_pattern"));
     EXPECT_EQ(violations().find("WR-85"), std::string::npos) << violations();
     open();
     EXPECT_EQ(read("/open").value(), "public text");

@@ -7,8 +7,10 @@
 #include "base/path.h"
 #include "db/database.h"
 #include "db/transaction.h"
+#include "store/content_keys.h"
 #include "store/fsck_checks.h"
 #include "store/fsck_repair.h"
+#include "store/table_names.h"
 
 namespace warren {
 namespace {
@@ -66,6 +68,9 @@ Result<RepairReport> repair_agent(const std::string& path, Clock& clock, const K
   std::string what = fmt::format("repair {}", quote(path));
   auto database = WARREN_TRY(open(path, OpenMode::kReadWrite, find_key).within(what));
   report.backup_path = WARREN_TRY(back_up(*database, path, clock.now().seconds).within(what));
+  TableNames names = WARREN_TRY(TableNames::read(*database).within(what));
+  auto missing = list_missing_for_ciphers(names);
+  report.lost_patterns = std::ranges::find(missing, "wr_cipher_pattern") != missing.end();
   WARREN_TRY(repair(*database, clock, report).within(what));
   report.after = WARREN_TRY(check(*database).within(what));
   return report;

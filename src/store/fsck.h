@@ -41,6 +41,8 @@ struct RepairReport {
   std::string backup_path;   // empty when there was nothing to repair
   std::size_t repaired = 0;  // rows changed
   FsckReport after;
+  // The table of patterns was lost: it is there again without them, so new files are not encrypted.
+  bool lost_patterns = false;
 };
 
 // Makes a backup next to the file, repairs in one transaction, then checks again. Nothing

@@ -19,6 +19,8 @@
 
 namespace warren {
 
+struct RecodedFiles;
+
 // Kept of each kind that the operator does not ask for: at intervals, by signals, after tool calls, by the agent.
 inline constexpr std::size_t kAutomaticCheckpoints = 100;
 
@@ -90,8 +92,10 @@ class History {
   // an agent with a base everything it has recorded about it. The trail of tool calls stays. kCorrupt if the checkpoint
   // is damaged; nothing is changed then.
   // kBusy while an apply of the agent is interrupted. `covered` is for the checkpoint before; of what is mounted, only
-  // the rows are restored.
-  Result<Checkpoint> restore(std::int64_t id, const std::vector<CoveredMount>& covered = {});
+  // the rows are restored. Files are encrypted as the patterns of now say (encrypt_by_patterns), which `encrypted`
+  // reports: those whose key is missing stay as they were.
+  Result<Checkpoint> restore(std::int64_t id, const std::vector<CoveredMount>& covered = {},
+                             RecodedFiles* encrypted = nullptr);
 
   Status remove(std::int64_t id);
   Result<std::vector<Checkpoint>> prune(const PruneRule& rule);
@@ -135,6 +139,7 @@ class History {
   Status revive_open_nodes(std::int64_t id);
   Result<PastChanges> list_changed(std::int64_t from, std::optional<std::int64_t> to);
   Status note_changed(const PastChanges& changed);
+  Status encrypt_restored(std::int64_t version, RecodedFiles& done);
   Status remove_in(const Checkpoint& checkpoint);
   Status remove_older(const Checkpoint& newest);
   Result<std::uint64_t> measure_past();

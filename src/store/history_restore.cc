@@ -6,6 +6,7 @@
 #include "db/transaction.h"
 #include "store/apply_log.h"
 #include "store/audit_log.h"
+#include "store/encrypt_files.h"
 #include "store/history.h"
 #include "store/journal.h"
 #include "store/orphans.h"
@@ -16,6 +17,24 @@ namespace warren {
 namespace {
 
 constexpr std::size_t kNotesOfRestoreMax = 2'000;  // beyond that, readers of the journal look at everything
+
+// Of an agent that has encrypted files, deleted rows of checkpoints may be their plain content: SQLite overwrites them.
+// In a transaction, which holds the database's lock.
+class SecureDelete {
+ public:
+  explicit SecureDelete(Store& store) : database_(store.database()), is_on_(store.content_keys() != nullptr) {
+    if (is_on_) database_.execute("PRAGMA secure_delete=1").ignore("compacting the file overwrites them, too");
+  }
+  ~SecureDelete() {
+    if (is_on_) database_.execute("PRAGMA secure_delete=0").ignore("deleting is slower then");
+  }
+  SecureDelete(const SecureDelete&) = delete;
+  SecureDelete& operator=(const SecureDelete&) = delete;
+
+ private:
+  Database& database_;
+  bool is_on_;
+};
 
 }  // namespace
 
@@ -152,9 +171,26 @@ Status History::note_changed(const PastChanges& changed) {
   return Ok{};
 }
 
-Result<Checkpoint> History::restore(std::int64_t id, const std::vector<CoveredMount>& covered) {
+// The rows of another time may be plain where a pattern is in force now. Nobody sees them so. The versions that the
+// restore has added end at `version`, which no checkpoint needs: nothing plain is left but what a checkpoint has.
+Status History::encrypt_restored(std::int64_t version, RecodedFiles& done) {
+  if (store_.content_keys() == nullptr) return Ok{};
+  store_.usage().forget();
+  store_.fs().forget_rows();
+  WARREN_TRY(encrypt_by_patterns(store_, done).within("encrypt files as the patterns say"));
+  Dirty dirty;
+  for (Inode node : done.nodes) dirty.nodes.push_back(node.value);
+  if (dirty.nodes.empty()) return Ok{};
+  WARREN_TRY(follow(dirty, version));
+  Statement put = WARREN_TRY(database_.prepare("UPDATE wr_meta SET value = ? WHERE key = 'history_version'"));
+  return put.bind(1, version).run();
+}
+
+Result<Checkpoint> History::restore(std::int64_t id, const std::vector<CoveredMount>& covered,
+                                    RecodedFiles* encrypted) {
   auto guard = database_.lock();  // until nothing that was read before is believed any more
   Transaction change = WARREN_TRY(Transaction::begin(database_, Access::kWrite, &guard));
+  SecureDelete no_traces(store_);
   Checkpoint wanted = WARREN_TRY(get(std::to_string(id)));
   if (WARREN_TRY(find_apply_intent(store_))) {
     return Error(Code::kBusy, "an apply of this agent is under way or was interrupted",
@@ -165,6 +201,8 @@ Result<Checkpoint> History::restore(std::int64_t id, const std::vector<CoveredMo
   WARREN_TRY(put_back(id, before.id + 1));
   WARREN_TRY(note_changed(changed));
   WARREN_TRY(set_position(before.id + 1));
+  RecodedFiles done;
+  WARREN_TRY(encrypt_restored(before.id + 2, encrypted != nullptr ? *encrypted : done));
   store_.audit().note("restore", "/", kCheckpointDoor, label_of(wanted));
   WARREN_TRY(change.commit());
   store_.rows_replaced();
@@ -196,6 +234,7 @@ Status History::remove_in(const Checkpoint& checkpoint) {
 
 Status History::remove(std::int64_t id) {
   Transaction change = WARREN_TRY(store_.begin_write());
+  SecureDelete no_traces(store_);
   Checkpoint wanted = WARREN_TRY(get(std::to_string(id)));
   WARREN_TRY(remove_in(wanted));
   WARREN_TRY(forget_if_empty());
@@ -227,6 +266,7 @@ Result<std::uint64_t> History::measure_past() {
 }
 
 Status History::remove_older(const Checkpoint& newest) {
+  SecureDelete no_traces(store_);
   std::vector<Checkpoint> all = WARREN_TRY(list());
   std::erase_if(all, [&](const Checkpoint& one) { return one.id == newest.id || one.cause != newest.cause; });
   Quota quota = WARREN_TRY(store_.usage().quota());
@@ -244,6 +284,7 @@ Status History::remove_older(const Checkpoint& newest) {
 
 Result<std::vector<Checkpoint>> History::prune(const PruneRule& rule) {
   Transaction change = WARREN_TRY(store_.begin_write());
+  SecureDelete no_traces(store_);
   std::vector<Checkpoint> all = WARREN_TRY(list());
   std::vector<Checkpoint> removed;
   std::size_t kept = std::min<std::size_t>(all.size(), rule.keep.value_or(0));

@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "base/limits.h"
+#include "store/history.h"
+#include "store/query.h"
 #include "store/store.h"
 #include "store/usage.h"
 #include "testing/fake_clock.h"
@@ -101,6 +103,18 @@ TEST_F(KeyValueTest, AQuotaCountsThePairsThatThereAreWhoeverChangedThem) {
   ASSERT_OK(store_->usage().set_quota({}));
   ASSERT_OK(kv().set("ee", "1234"));
   fill_exactly(16, "set without a quota");
+  ASSERT_OK(store_->usage().set_quota({.bytes = 1000, .inodes = {}}));
+  auto checkpoint = History(*store_).take("small", "asked");
+  ASSERT_OK(checkpoint);
+  ASSERT_OK(kv().set("ff", "12345678"));
+  ASSERT_OK(History(*store_).restore(checkpoint->id));
+  fill_exactly(16, "restored");
+  ASSERT_OK(store_->usage().set_quota({.bytes = 1000, .inodes = {}}));
+  ASSERT_OK(kv().set("gg", "1234"));
+  QueryReader nobody{.columns = [](const auto&) -> Status { return Ok{}; },
+                     .row = [](const auto&) -> Status { return Ok{}; }};
+  ASSERT_OK(run_query(*store_, "DELETE FROM kv_store WHERE key = 'gg'", QueryAccess::kWrite, nobody));
+  fill_exactly(16, "by SQL");
 }
 
 TEST_F(KeyValueTest, KV1_AKeyHasOneValueAndSettingItAgainReplacesThat) {

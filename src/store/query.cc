@@ -2,6 +2,7 @@
 
 #include "db/database.h"
 #include "db/transaction.h"
+#include "store/kv.h"
 #include "store/sqlite_fs.h"
 
 namespace warren {
@@ -47,6 +48,7 @@ Result<std::int64_t> run_query(Store& store, std::string_view sql, QueryAccess a
   if (changed > 0) {
     store.journal()->note_everything();
     store.fs().forget_rows();
+    store.kv().after_rollback();  // what it counted is not what the table has
   }
   WARREN_TRY(change.commit());
   return changed;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "text/glob_check.h"
+
 namespace warren {
 namespace {
 
@@ -181,6 +183,19 @@ std::string Glob::below(std::string_view dir) const {
   std::string mark;
   for (bool state : after(text.empty() ? text : text + '/')) mark += state ? '1' : '0';
   return mark;
+}
+
+bool has_unclosed_class(std::string_view pattern) {
+  for (std::size_t at = 0; at < pattern.size();) {
+    if (pattern[at] == '[') {
+      std::optional<Class> found = parse_class(pattern, at);
+      if (!found) return true;
+      at = found->end;
+    } else {
+      at += pattern[at] == '\\' ? 2 : 1;
+    }
+  }
+  return false;
 }
 
 bool glob_match(std::string_view pattern, std::string_view path) { return Glob(pattern).matches(path); }

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "text/glob_check.h"
+
 namespace warren {
 namespace {
 
@@ -98,6 +100,15 @@ TEST(Glob, NamesAreBytes) {
   EXPECT_TRUE(glob_match("*\n*", "/a\nb"));
   EXPECT_TRUE(glob_match("\xFF*", "/\xFF\xFE"));
   EXPECT_TRUE(glob_match(std::string_view("a\0*", 3), std::string_view("a\0b", 3)));
+}
+
+TEST(Glob, AnUnclosedClassIsNoticedAsItIsMatched) {
+  for (const char* closed : {"", "a", "[a]", "[]]", "[!]]", "\\[", "[\\]]", "a[^x]b[y-z]", "/[a]/b"}) {
+    EXPECT_FALSE(has_unclosed_class(closed)) << closed;
+  }
+  for (const char* unclosed : {"[", "[]", "[!]", "[a/b]", "[\\]", "[a]["}) {
+    EXPECT_TRUE(has_unclosed_class(unclosed)) << unclosed;
+  }
 }
 
 TEST(Glob, ManyStarsDoNotBlowUp) {

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Files encrypted by patterns: which pattern and key a file has, also after a restore, and what commands say of it."""
+import contextlib
 import json
 import os
 import pathlib
@@ -27,6 +28,22 @@ class EncryptRulesTest(EncryptCase):
 
     def keys(self):
         return json.loads(self.warren("key", "a", "--json"))["files"]
+
+    @contextlib.contextmanager
+    def holder(self):
+        """A process that has the agent open."""
+        process = subprocess.Popen([WARREN, "serve", "mcp", "a"], cwd=self.work, env=self.environment,
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.addCleanup(process.stdout.close)
+        try:
+            process.stdin.write('{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
+                                '"capabilities":{},"clientInfo":{"name":"t","version":"1"}}}\n')
+            process.stdin.flush()
+            self.assertIn("result", process.stdout.readline())
+            yield
+        finally:
+            process.stdin.close()
+            process.wait(timeout=60)
 
     # After a restore.
 
@@ -110,7 +127,83 @@ class EncryptRulesTest(EncryptCase):
             self.assertEqual(self.warren("fs", "a", "cat", "/secrets/x"), SECRET)
         self.assertIn("clean", self.warren("fsck", "a"))
 
+    def test_a_path_that_was_encrypted_comes_back_encrypted_wherever_it_is(self):
+        self.make()
+        self.warren("encrypt", "a", "/secrets")
+        self.warren("fs", "a", "mkdir", "/other")
+        self.warren("fs", "a", "mv", "/secrets/x", "/other/moved")
+        self.warren("fs", "a", "write", "/secrets/y", SECRET)
+        self.warren("fs", "a", "ln", "/secrets/y", "/linked")
+        self.warren("checkpoint", "a", "take", "moved")
+        for name in ("/other/moved", "/linked", "/other"):
+            self.warren("fs", "a", "rm", "-r", name)
+            self.warren("checkpoint", "a", "restore", "moved", name)
+        for name in ("moved", "linked"):
+            self.assertEqual(self.key_of(name), 1, name)
+        self.assertEqual(self.warren("fs", "a", "cat", "/other/moved"), SECRET)
+        self.assertEqual(self.warren("fs", "a", "cat", "/linked"), SECRET)
+        self.assert_hidden(self.file_of("a"))
+        self.warren("rekey", "a", "/secrets")
+        self.warren("fs", "a", "rm", "/other/moved")
+        self.warren("checkpoint", "a", "restore", "moved", "/other/moved")
+        self.assertEqual(self.key_of("moved"), 2)
+        self.assert_hidden(self.file_of("a"))
+        self.assertIn("clean", self.warren("fsck", "a"))
+
+    def test_what_was_encrypted_comes_back_so_after_its_pattern_has_ended(self):
+        self.make()
+        self.warren("encrypt", "a", "/secrets")
+        self.warren("checkpoint", "a", "take", "one")
+        self.warren("fs", "a", "rm", "/secrets/x")
+        self.warren("decrypt", "a", "/secrets")
+        self.warren("checkpoint", "a", "restore", "one", "/secrets/x")
+        self.assertEqual(self.key_of("x"), 1)
+        self.assert_hidden(self.file_of("a"))
+        self.warren("fs", "a", "rm", "/secrets/x")
+        said = self.refused("checkpoint", "a", "restore", "one", "/secrets/x", **self.no_key())
+        self.assertIn("it is encrypted with key", said)
+        self.assertIn("no '/secrets/x'", self.refused("fs", "a", "cat", "/secrets/x"))
+
+    # What is left of removed checkpoints.
+
+    def test_nothing_plain_is_left_of_removed_checkpoints(self):
+        for words in (("remove", "plain"), ("prune", "--keep", "0")):
+            if self.file_of("a").exists():
+                self.warren("delete", "a", "--yes")
+            self.make()
+            for number in range(40):
+                self.warren("fs", "a", "write", f"/secrets/{number}", SECRET * (1 + 400 * (number % 2)))
+            self.warren("checkpoint", "a", "take", "plain")
+            self.assertIn("1 checkpoint may still have", self.warren("encrypt", "a", "/secrets"))
+            self.warren("checkpoint", "a", "restore", "plain")
+            self.assertIn(SECRET.encode(), self.file_of("a").read_bytes())
+            done = self.run_program("checkpoint", "a", *words)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assert_hidden(self.file_of("a"))
+            self.assertEqual(self.warren("fs", "a", "cat", "/secrets/0"), SECRET)
+
+    def test_while_the_agent_is_open_removing_says_what_is_left_to_do(self):
+        self.make()
+        self.warren("checkpoint", "a", "take", "plain")
+        self.warren("encrypt", "a", "/secrets")
+        with self.holder():
+            done = self.run_program("checkpoint", "a", "remove", "plain")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("may still have unencrypted content, since it is open", done.stderr)
+        self.assertIn("run `warren encrypt ID PATTERN` again", done.stderr)
+        self.warren("encrypt", "a", "/secrets")
+        self.assert_hidden(self.file_of("a"))
+
     # Which pattern decides.
+
+    def test_a_wildcard_that_matches_a_directory_means_what_is_in_it(self):
+        self.make()
+        self.warren("fs", "a", "write", "/deep/down/secrets/old", SECRET)
+        self.assertIn("encrypted 2 files", self.warren("encrypt", "a", "/**/secrets"))
+        self.warren("fs", "a", "write", "/other/secrets/below/new", SECRET)
+        self.assertEqual([self.key_of(name) for name in ("x", "old", "new", "open.txt")], [1, 1, 1, None])
+        self.assert_hidden(self.file_of("a"))
+        self.assertIn("decrypted 3 files", self.warren("decrypt", "a", "/**/secrets"))
 
     def test_the_narrower_pattern_decides(self):
         self.warren("init", "a")
@@ -150,20 +243,10 @@ class EncryptRulesTest(EncryptCase):
     def test_status_1_while_the_file_may_have_plain_content(self):
         self.make()
         self.warren("encrypt", "a", "/secrets")
-        holder = subprocess.Popen([WARREN, "serve", "mcp", "a"], cwd=self.work, env=self.environment,
-                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        self.addCleanup(holder.stdout.close)
-        try:
-            holder.stdin.write('{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
-                               '"capabilities":{},"clientInfo":{"name":"t","version":"1"}}}\n')
-            holder.stdin.flush()
-            self.assertIn("result", holder.stdout.readline())
+        with self.holder():
             said = self.refused("encrypt", "a", "/secrets")
             self.assertIn("may still have unencrypted content, since it is open", said)
             self.assertFalse(json.loads(self.run_program("encrypt", "a", "/secrets", "--json").stdout)["compact"])
-        finally:
-            holder.stdin.close()
-            holder.wait(timeout=60)
         self.warren("encrypt", "a", "/secrets")
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can make a small disk")
@@ -194,6 +277,17 @@ class EncryptRulesTest(EncryptCase):
         self.assertIn("wr_cipher_key is missing", self.refused("fs", "a", "cat", "/secrets/x"))
         self.assertIn("wr_cipher_key is missing", self.refused("fs", "a", "write", "/secrets/new", "x"))
         self.assertIn("WR-85", self.refused("fsck", "a"))
+
+    def test_a_repair_says_that_the_patterns_are_lost(self):
+        self.make()
+        self.warren("encrypt", "a", "/secrets")
+        self.sql("a", "DROP TABLE wr_cipher_pattern")
+        said = self.refused("fsck", "a", "--repair")
+        self.assertIn("the patterns of encrypted files are lost, and new files are not encrypted", said)
+        self.assertIn("`warren encrypt ID PATTERN` sets them again", said)
+        self.warren("encrypt", "a", "/secrets")
+        self.warren("fs", "a", "write", "/secrets/y", SECRET)
+        self.assert_hidden(self.file_of("a"))
 
     # The editor's copy.
 

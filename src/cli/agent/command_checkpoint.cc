@@ -4,12 +4,14 @@
 #include "agent/audit_trail.h"
 #include "agent/checkpoints.h"
 #include "agent/create.h"
+#include "agent/encrypted_files.h"
 #include "base/path.h"
 #include "changes/filter.h"
 #include "changes/past_diff.h"
 #include "cli/agent/checkpoint_mounts.h"
 #include "cli/agent/checkpoint_output.h"
 #include "cli/agent/checkpoint_remote.h"
+#include "cli/agent/encrypt_files.h"
 #include "cli/changes/changes_output.h"
 #include "cli/commands.h"
 #include "cli/context.h"
@@ -185,6 +187,16 @@ Result<Exit> run_checkpoint_restore(Context& context, const Arguments& args) {
   return Exit::kOk;
 }
 
+// What the removed ones kept may have been plain content of files that are encrypted now. Closes the agent.
+Status leave_no_plain_content(Context& context, std::unique_ptr<Agent> agent) {
+  std::string path = agent->path();
+  WARREN_TRY(agent->close());
+  agent.reset();
+  std::optional<Error> why = WARREN_TRY(compact_after_removal(path).within("the checkpoints are removed"));
+  if (why) context.err.line("warren: " + not_compact_line(*why, "run `warren encrypt ID PATTERN` again"));
+  return Ok{};
+}
+
 Result<Exit> run_checkpoint_remove(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_state(context, args, Use::kWrite));
   std::vector<Checkpoint> chosen;
@@ -193,6 +205,7 @@ Result<Exit> run_checkpoint_remove(Context& context, const Arguments& args) {
     WARREN_TRY(remove_checkpoint(*agent, one.id));
     if (!args.has("json")) context.out.print("removed checkpoint {}\n", checkpoint_label(one));
   }
+  WARREN_TRY(leave_no_plain_content(context, std::move(agent)));
   if (args.has("json")) {
     Json list = Json::array();
     for (const Checkpoint& one : chosen) list.push_back(checkpoint_json(one));
@@ -213,6 +226,7 @@ Result<Exit> run_checkpoint_prune(Context& context, const Arguments& args) {
   }
   auto agent = WARREN_TRY(open_state(context, args, Use::kWrite));
   std::vector<Checkpoint> removed = WARREN_TRY(prune_checkpoints(*agent, rule));
+  if (!removed.empty()) WARREN_TRY(leave_no_plain_content(context, std::move(agent)));
   if (args.has("json")) {
     Json list = Json::array();
     for (const Checkpoint& one : removed) list.push_back(checkpoint_json(one));

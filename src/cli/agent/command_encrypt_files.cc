@@ -60,24 +60,30 @@ void print_keys(Output& out, const FileEncryptionReport& report) {
 void print_hints(Output& out, const FileEncryptionReport& report, FileChange change) {
   print_keys(out, report);
   if (change == FileChange::kEncrypt && report.done.files > 0 && report.checkpoints > 0) {
-    out.print("{} checkpoints may still have these files unencrypted: `warren checkpoint ID prune` removes them\n",
-              report.checkpoints);
+    out.print("{} may still have these files unencrypted: `warren checkpoint ID remove` or `prune` removes {}\n",
+              report.checkpoints == 1 ? "1 checkpoint" : fmt::format("{} checkpoints", report.checkpoints),
+              report.checkpoints == 1 ? "it" : "them");
   }
   if (change == FileChange::kRekey && report.checkpoints > 0) {
     out.line("checkpoints need the old key, so its note stays");
   }
   if (report.done.kept > 0) {
-    out.print("{} files that match stay encrypted, since another pattern matches them (`warren key ID` lists them)\n",
-              report.done.kept);
+    bool is_one = report.done.kept == 1;
+    out.print("{} encrypted, since another pattern matches {} (`warren key ID` lists patterns)\n",
+              is_one ? "1 file that matches stays" : fmt::format("{} files that match stay", report.done.kept),
+              is_one ? "it" : "them");
   }
-  if (!report.not_compact) return;
-  bool is_busy = report.not_compact->code() == Code::kBusy;
-  out.print("the agent's file may still have unencrypted content, since {}: {}, and run this again\n",
-            is_busy ? "it is open" : "the disk is too full for a copy of it",
-            is_busy ? "end what uses it (`warren ps` lists mounts)" : "free some space");
+  if (report.not_compact) out.line(not_compact_line(*report.not_compact, "run this again"));
 }
 
 }  // namespace
+
+std::string not_compact_line(const Error& why, std::string_view again) {
+  bool is_busy = why.code() == Code::kBusy;
+  return fmt::format("the agent's file may still have unencrypted content, since {}: {}, and {}",
+                     is_busy ? "it is open" : "the disk is too full for a copy of it",
+                     is_busy ? "end what uses it (`warren ps` lists mounts)" : "free some space", again);
+}
 
 Positional pattern_argument() {
   return {.name = "PATTERN",
@@ -107,21 +113,35 @@ Result<Exit> change_files(Context& context, const Arguments& args, FileChange ch
   return result;
 }
 
-std::vector<std::string> list_patterns_of(Context& context, const std::string& id_or_path) {
+namespace {
+
+Result<std::vector<std::string>> read_patterns_of(Context& context, const std::string& id_or_path) {
+  std::string path = WARREN_TRY(locate_agent(id_or_path));
+  std::vector<ContentKeyPlace> keys = WARREN_TRY(list_content_key_places(path, context.clock));
   std::vector<std::string> patterns;
-  Result<std::string> path = locate_agent(id_or_path);
-  if (!path.ok()) return patterns;
-  Result<std::vector<ContentKeyPlace>> keys = list_content_key_places(*path, context.clock);
-  if (!keys.ok()) return patterns;
-  for (const ContentKeyPlace& key : *keys) patterns.insert(patterns.end(), key.patterns.begin(), key.patterns.end());
+  for (const ContentKeyPlace& key : keys) patterns.insert(patterns.end(), key.patterns.begin(), key.patterns.end());
   return patterns;
 }
 
+}  // namespace
+
+std::vector<std::string> list_patterns_of(Context& context, const std::string& id_or_path) {
+  Result<std::vector<std::string>> patterns = read_patterns_of(context, id_or_path);
+  return patterns.ok() ? *std::move(patterns) : std::vector<std::string>();
+}
+
 Exit warn_of_lost_patterns(Context& context, const std::string& id_or_path, const std::vector<std::string>& before) {
-  std::vector<std::string> now = list_patterns_of(context, id_or_path);
+  if (before.empty()) return Exit::kOk;
+  Result<std::vector<std::string>> now = read_patterns_of(context, id_or_path);
+  if (!now.ok()) {
+    context.err.line(
+        "warren: it is not known whether what was restored has the patterns of encrypted files that were here: " +
+        context.err.name(now.error().message()));
+    return Exit::kFailed;
+  }
   std::string lost;
   for (const std::string& pattern : before) {
-    if (std::ranges::find(now, pattern) == now.end()) lost += fmt::format(" {}", context.err.name(quote(pattern)));
+    if (std::ranges::find(*now, pattern) == now->end()) lost += fmt::format(" {}", context.err.name(quote(pattern)));
   }
   if (lost.empty()) return Exit::kOk;
   context.err.line(fmt::format("warren: what was restored does not have these patterns of encrypted files:{}", lost));

@@ -89,6 +89,7 @@ Result<Exit> repair(Context& context, const Arguments& args, const std::string& 
   if (args.has("json")) {
     Json json{
         {"before", report_json(report.before)}, {"repaired", report.repaired}, {"after", report_json(report.after)}};
+    json["lost_patterns"] = report.lost_patterns;
     if (!report.backup_path.empty()) set_bytes(json, "backup", report.backup_path);
     out.json(json);
   } else {
@@ -98,7 +99,11 @@ Result<Exit> repair(Context& context, const Arguments& args, const std::string& 
       print_report(out, report.after);
     }
   }
-  return report.after.clean() ? Exit::kOk : Exit::kFailed;
+  if (report.lost_patterns) {
+    context.err.line("warren: the patterns of encrypted files are lost, and new files are not encrypted");
+    context.err.line("hint: `warren encrypt ID PATTERN` sets them again");
+  }
+  return report.after.clean() && !report.lost_patterns ? Exit::kOk : Exit::kFailed;
 }
 
 Result<Exit> run_fsck(Context& context, const Arguments& args) {

@@ -8,6 +8,8 @@ namespace warren::cli {
 enum class FileChange { kEncrypt, kDecrypt, kRekey };
 
 Positional pattern_argument();
+// Why the agent's file may still have plain content, and what mends it: `again` says which command.
+std::string not_compact_line(const Error& why, std::string_view again);
 Result<Exit> change_files(Context& context, const Arguments& args, FileChange change);
 
 // For commands that replace the whole agent file, and the patterns of encrypted files with it. The patterns before:

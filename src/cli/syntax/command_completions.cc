@@ -9,6 +9,7 @@
 #include "cli/syntax/completion.h"
 #include "cli/syntax/suggestions.h"
 #include "os/host_files.h"
+#include "os/rewrite_file.h"
 
 namespace warren::cli {
 namespace {
@@ -47,17 +48,26 @@ Result<std::string> config_path(const Context& context, std::string_view shell) 
 struct Config {
   std::string path;
   std::string text;
-  std::uint32_t mode = 0644;
+  std::optional<struct stat> there;
 };
 Result<Config> read_config(const Context& context, std::string_view shell) {
   Config config;
   config.path = WARREN_TRY(config_path(context, shell));
-  std::optional<struct stat> there = WARREN_TRY(find_host_file(config.path));
-  if (!there) return config;
+  config.there = WARREN_TRY(find_host_file(config.path));
+  if (!config.there) return config;
+  if (!S_ISREG(config.there->st_mode)) {
+    return Error(Code::kInvalid, fmt::format("{} is not a regular file", quote(config.path)),
+                 "`warren completions show` prints the line to add by hand");
+  }
   config.path = WARREN_TRY(canonical_host_path(config.path));  // a dotfile may be a symlink; keep the link
-  config.mode = there->st_mode & 07777U;
   config.text = WARREN_TRY(read_host_file(config.path, kConfigBytes));
   return config;
+}
+
+Status write_config(const Config& config, const std::string& text) {
+  if (config.there) return rewrite_host_file(config.path, text, *config.there);
+  WARREN_TRY(make_host_dirs(std::string(directory_of(config.path)), 0755));
+  return replace_host_file(config.path, text, 0644);
 }
 
 Result<Exit> run_bash(Context& context, const Arguments&) {
@@ -111,8 +121,7 @@ Result<Exit> run_install(Context& context, const Arguments& args) {
     context.out.print("Completions already installed in {}\n", config.path);
     return Exit::kOk;
   }
-  WARREN_TRY(make_host_dirs(std::string(directory_of(config.path)), 0755));
-  WARREN_TRY(replace_host_file(config.path, with_line(config.text, line), config.mode));
+  WARREN_TRY(write_config(config, with_line(config.text, line)));
   context.out.print("Installed {} completions in {}\n", shell, config.path);
   context.out.print("Restart your shell or run: source {}\n", config.path);
   return Exit::kOk;
@@ -126,7 +135,7 @@ Result<Exit> run_uninstall(Context& context, const Arguments& args) {
     context.out.print("No completions found in {}\n", config.path);
     return Exit::kOk;
   }
-  WARREN_TRY(replace_host_file(config.path, without_line(config.text, line), config.mode));
+  WARREN_TRY(write_config(config, without_line(config.text, line)));
   context.out.print("Removed completions from {}\nRestart your shell to apply changes.\n", config.path);
   return Exit::kOk;
 }

@@ -121,6 +121,10 @@ Result<Fd> open_below(int dir, const std::string& relative, int flags) {
   for (;;) {
     auto number = static_cast<int>(::syscall(SYS_openat2, dir, relative.c_str(), &how, sizeof how));
     if (number >= 0) return Fd(number);
+    if (errno == ELOOP) {
+      return Error(Code::kLoop, fmt::format("open {}: it is a symbolic link, or below one", quote(relative)),
+                   "links are not followed here: put the file itself in its place");
+    }
     if (errno != EINTR && errno != EAGAIN) return system_error(errno, fmt::format("open {}", quote(relative)));
   }
 }
