@@ -1,16 +1,13 @@
 #include "agent/relay_root.h"
 
-#include <cstdlib>
-
 #include "agent/sessions.h"
 #include "base/path.h"
 
 namespace warren {
 
-Result<std::string> find_relay_root(const std::optional<std::string>& given) {
+Result<std::string> find_relay_root(const std::optional<std::string>& given, const std::optional<std::string>& usual) {
   if (given && !given->empty()) return *given;
-  const char* usual = std::getenv("WARREN_RELAY_ROOT");
-  if (usual != nullptr && *usual != '\0') return std::string(usual);
+  if (usual && !usual->empty()) return *usual;
   std::string home = WARREN_TRY(home_directory());
   return join_path(home, ".agent-relay");
 }

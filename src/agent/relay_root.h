@@ -8,7 +8,8 @@
 
 namespace warren {
 
-// The directory that was given, or else $WARREN_RELAY_ROOT, or ~/.agent-relay. Empty ones count as none.
-Result<std::string> find_relay_root(const std::optional<std::string>& given);
+// The directory that was given, or else `usual`, the value of $WARREN_RELAY_ROOT, or ~/.agent-relay. Empty ones count
+// as none.
+Result<std::string> find_relay_root(const std::optional<std::string>& given, const std::optional<std::string>& usual);
 
 }  // namespace warren

@@ -85,7 +85,7 @@ RelayClient::~RelayClient() = default;
 
 Result<std::unique_ptr<RelayClient>> RelayClient::open(const RelayOptions& options) {
   auto state = std::make_unique<State>();
-  std::string path = WARREN_TRY(find_relay_root(options.root));
+  std::string path = WARREN_TRY(find_relay_root(options.root, variable("WARREN_RELAY_ROOT")));
   state->root = WARREN_TRY(relay::Root::open_for_agent(path));
   if (options.registers == Register::kNo)
     WARREN_TRY(relay::check_is_registered(*state->root, options.agent, "RelayOptions::registers registers it"));

@@ -33,7 +33,8 @@ Result<DocumentText> html_text(std::string_view bytes, std::string_view charset 
 Result<DocumentText> pdf_text(std::string_view bytes);
 
 // Documents, sheets and slides of Microsoft Office (docx, xlsx, pptx) and LibreOffice (odt, ods, odp). Of an Excel
-// sheet, the cells of all sheets; of one of LibreOffice, the texts.
+// sheet, the cells of all sheets; of one of LibreOffice, the texts. Text that tracked changes have deleted is left out;
+// Word's footnotes and endnotes come after its text.
 bool is_office_document(std::string_view mime);
 Result<DocumentText> office_text(std::string_view mime, std::string_view bytes);
 

@@ -24,6 +24,22 @@ constexpr std::string_view kWorkbook = "xl/workbook.xml";
 constexpr std::string_view kRelations = "xl/_rels/workbook.xml.rels";
 constexpr std::string_view kSharedTexts = "xl/sharedStrings.xml";
 
+// Above that many empty cells in a row, the next one is written with its reference instead: a few far cells must not
+// take megabytes.
+constexpr std::size_t kEmptyCellsMax = 256;
+
+// The column of a reference like "AB12", from 1; nullopt: it is none. Excel has 16,384 columns.
+std::optional<std::size_t> column_of(std::string_view reference) {
+  constexpr std::size_t kColumnsMax = 16'384;
+  std::size_t column = 0;
+  for (char c : reference) {
+    if (c < 'A' || c > 'Z') break;
+    column = column * 26 + static_cast<std::size_t>(c - 'A') + 1;
+    if (column > kColumnsMax) return std::nullopt;
+  }
+  return column == 0 ? std::nullopt : std::optional(column);
+}
+
 struct SheetPlace {
   std::string name;
   std::string relation;  // the id of the relation that names its file
@@ -148,6 +164,18 @@ class Workbook {
     if (!is_too_large_) text_ += text;
   }
 
+  // Empty cells are usually not in the file: a cell says which one it is. `column`: of the last one in its row.
+  void add_cell(const xmlNode* cell, std::size_t& column) {
+    std::string reference = office_attribute(cell, "r");
+    std::size_t here = std::max(column_of(reference).value_or(0), column + 1);
+    std::size_t empty = here - column - 1;
+    std::size_t tabs = (column > 0 ? 1 : 0) + (empty > kEmptyCellsMax ? 0 : empty);
+    add(std::string(tabs, '\t'));
+    if (empty > kEmptyCellsMax) add(reference + ": ");
+    add(cell_text(cell));
+    column = here;
+  }
+
   Status add_sheet(const SheetPlace& sheet) {
     auto target = targets_.find(sheet.relation);
     if (target == targets_.end() || !is_plain_member(target->second)) return Ok{};  // a chart, or of another program
@@ -155,15 +183,13 @@ class Workbook {
     OfficeXml doc = WARREN_TRY(read(target->second));
     add(sheet.name + "\n");
     bool is_first_row = true;
-    bool is_first_cell = true;
+    std::size_t column = 0;
     visit_elements(doc, [&](const xmlNode* node) {
       if (local_name(node) == "row") {
         if (!std::exchange(is_first_row, false)) add("\n");
-        is_first_cell = true;
+        column = 0;
       }
-      if (local_name(node) != "c") return;
-      if (!std::exchange(is_first_cell, false)) add("\t");
-      add(cell_text(node));
+      if (local_name(node) == "c") add_cell(node, column);
     });
     add("\n");
     if (!is_too_large_) return Ok{};

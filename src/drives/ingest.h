@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "drives/fetch.h"
+#include "drives/folder_identity.h"
 #include "drives/items.h"
 #include "drives/type_pool.h"
 #include "os/fd.h"
@@ -47,13 +48,6 @@ struct IngestOptions {
   // Before a folder of the machine is listed: to watch it.
   std::function<Status(int dir, const std::string& host_path)> on_folder = {};
   std::function<bool()> is_cancelled = {};  // asked between files; true ends the work with kUnavailable
-};
-
-// Which directory of the machine it is, whatever its path.
-struct FolderIdentity {
-  std::uint64_t device = 0;
-  std::uint64_t inode = 0;
-  bool operator==(const FolderIdentity&) const = default;
 };
 
 // A file or a folder of the machine, and where its items are.

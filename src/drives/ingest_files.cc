@@ -76,9 +76,8 @@ std::string folder_of(const IngestSource& source) {
 
 Status check_identity(int dir, const IngestSource& source) {
   if (!source.identity) return Ok{};
-  struct stat info {};
-  if (::fstat(dir, &info) != 0) return system_error(errno, "look at it");
-  if (FolderIdentity{info.st_dev, info.st_ino} == *source.identity) return Ok{};
+  FolderIdentity found = WARREN_TRY(identify_folder(dir));
+  if (found == *source.identity) return Ok{};
   return Error(Code::kConflict, fmt::format("{} is another folder now", quote(folder_of(source))));
 }
 

@@ -1,5 +1,7 @@
 #include "drives/ingest.h"
 
+#include <map>
+
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -226,7 +228,8 @@ TEST_F(IngestTest, AFileMayBecomeAFolderAndAFolderAFile) {
   Ingest ingest(*agent_, fs(), clock_, {});
   IngestSource source = ingest.find_source(dir_.file("src")).value();
   ASSERT_OK(ingest.follow(source, ""));
-  for (const char* relative : {"", "a", "d"}) {
+  const std::map<std::string, Paths> cases{{"", {"a/x/y", "d"}}, {"a", {"a/x/y", "d/b/c"}}, {"d", {"a", "d"}}};
+  for (const auto& [relative, expected] : cases) {
     ASSERT_EQ(added(), (Paths{"a", "d/b/c"}));
     ASSERT_OK(remove_host_file(dir_.file("src/a")));
     ASSERT_OK(remove_host_file(dir_.file("src/d/b/c")));
@@ -235,6 +238,7 @@ TEST_F(IngestTest, AFileMayBecomeAFolderAndAFolderAFile) {
     host("a/x/y", "3");
     host("d", "4");
     ASSERT_OK(ingest.follow(source, relative));
+    EXPECT_EQ(added(), expected) << relative;
     ASSERT_OK(ingest.follow(source, ""));
     EXPECT_EQ(added(), (Paths{"a/x/y", "d"})) << relative;
     EXPECT_TRUE(ingest.take_report().failures.empty());
@@ -254,9 +258,8 @@ TEST_F(IngestTest, AnotherFolderInItsPlaceIsNotFollowedUnasked) {
   for (const char* path : {"src", "src/a"}) {
     IngestSource source = ingest.find_source(dir_.file(path)).value();
     EXPECT_EQ(folder_of(source), dir_.file("src"));
-    struct stat info {};
-    ASSERT_EQ(::stat(dir_.file("src").c_str(), &info), 0);
-    source.identity = FolderIdentity{info.st_dev, info.st_ino};
+    Fd folder = open_host_dir(dir_.file("src")).value();
+    source.identity = identify_folder(folder.get()).value();
     ASSERT_OK(ingest.follow(source, ""));
     EXPECT_TRUE(*ingest.has_items(source));
     ASSERT_EQ(::rename(dir_.file("src").c_str(), dir_.file("away").c_str()), 0);
@@ -267,6 +270,23 @@ TEST_F(IngestTest, AnotherFolderInItsPlaceIsNotFollowedUnasked) {
     ASSERT_EQ(::rmdir(dir_.file("src").c_str()), 0);
     ASSERT_EQ(::rename(dir_.file("away").c_str(), dir_.file("src").c_str()), 0);
   }
+}
+
+TEST_F(IngestTest, AFolderMadeAnewIsAnotherOneEvenWithTheSameNumber) {
+  host("a", "1");
+  Fd folder = open_host_dir(dir_.file("src")).value();
+  FolderIdentity identity = identify_folder(folder.get()).value();
+  folder = Fd();
+  FolderIdentity same_number = identity;
+  same_number.generation += 2;
+  EXPECT_EQ(same_number == identity, identity.generation == 0);
+  ASSERT_OK(remove_host_file(dir_.file("src/a")));
+  ASSERT_EQ(::rmdir(dir_.file("src").c_str()), 0);
+  ASSERT_EQ(::mkdir(dir_.file("src").c_str(), 0700), 0);
+  folder = open_host_dir(dir_.file("src")).value();
+  FolderIdentity next = identify_folder(folder.get()).value();
+  if (next.generation == 0) GTEST_SKIP() << "this filesystem has no generations";
+  EXPECT_FALSE(next == identity) << next.inode << " " << identity.inode;
 }
 
 // As root, no mode keeps us out: a process without free descriptors cannot look either.

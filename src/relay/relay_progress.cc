@@ -9,7 +9,7 @@
 
 #include "base/path.h"
 #include "crypto/digest.h"
-#include "os/host_files.h"
+#include "os/dir_reader.h"
 #include "relay/delivery/inbox_file.h"
 #include "relay/protocol/names.h"
 #include "relay/rounds.h"
@@ -20,6 +20,17 @@ namespace {
 
 constexpr std::size_t kPage = 256;
 constexpr std::size_t kInboxPage = 1024;
+
+// Names alone: there may be many files. The oldest is last.
+Result<std::vector<std::string>> list_messages(int inbox) {
+  std::vector<std::string> names;
+  DirReader reader = WARREN_TRY(DirReader::open(inbox));
+  while (const DirReader::Entry* entry = WARREN_TRY(reader.next())) {
+    if (is_message_file(entry->name)) names.emplace_back(entry->name);
+  }
+  std::ranges::sort(names, std::ranges::greater());
+  return names;
+}
 
 }  // namespace
 
@@ -110,7 +121,7 @@ Status Rounds::plan_left(Plan& plan) {
 
 // One page of one inbox whose events may have been lost: a delivered message whose file is gone was read.
 Status Rounds::check_inbox(Plan& plan) {
-  if (!news_.has_inbox_checks() || !buried_until_.empty()) return Ok{};  // what is being buried was not read
+  if (!news_.has_inbox_checks() || !to_bury_.empty()) return Ok{};  // what is being buried was not read
   auto check = news_.inbox_checks().begin();
   auto page = WARREN_TRY(ledger_->in_state(check->first, DeliveryState::kDelivered, check->second, kInboxPage));
   Result<Fd> inbox = root_.open_inbox(check->first);
@@ -194,7 +205,8 @@ Status Rounds::plan_retries(Plan& plan) {
   std::unordered_set<std::int64_t> moved;  // since the ledger was read
   for (const Change& change : news_.changes()) moved.insert(change.delivery.id);
   std::erase_if(plan.retried, [&](const Delivery& delivery) {
-    return moved.contains(delivery.id) || fresh_.contains(delivery.recipient, delivery.inbox_name);
+    return moved.contains(delivery.id) || plan.read.contains(delivery.id) ||
+           fresh_.contains(delivery.recipient, delivery.inbox_name);
   });
   for (const Delivery& delivery : plan.retried) retries_.forget(delivery.recipient);
   std::int64_t next = WARREN_TRY(ledger_->next_due_ms(now))
@@ -280,36 +292,47 @@ void Rounds::bury_for_removal(Plan& plan, const Delivery& delivery) {
 }
 
 // A file in the inbox of a removed agent was never read, whatever is recorded: an inbox that was moved away looks as if
-// its files had been taken. A page in each round; kWaits: there is more.
+// its files had been taken.
+Status Rounds::bury_file(Plan& plan, const std::string& name, const std::string& file) {
+  std::optional<Delivery> found = WARREN_TRY(records_.find_in_inbox(name, file));
+  bool is_unread = found && (found->state == DeliveryState::kPending || found->state == DeliveryState::kDelivered ||
+                             found->state == DeliveryState::kRead);
+  if (!is_unread) return Ok{};
+  auto is_reported = [&](const Change& change) { return change.delivery.id == found->id && !change.is_retry; };
+  if (std::optional<Delivery> fresh = fresh_.take(name, file)) {
+    bodies_.release(stamp_of(*fresh));
+    news_.add({std::move(*fresh)});  // delivered before it is dead
+  } else if (found->state == DeliveryState::kPending && std::ranges::none_of(news_.changes(), is_reported)) {
+    bodies_.release(stamp_of(*found));  // it was to be tried again
+  }
+  plan.read.insert(found->id);  // plan_left() must not report it as read, nor plan_retries() try it again
+  bury_for_removal(plan, *found);
+  return Ok{};
+}
+
+// A page in each round; kWaits: there is more. The names are read once, so it does not matter what becomes of the
+// directory meanwhile.
 Result<Readiness> Rounds::bury_unread(Plan& plan, const std::string& name, const std::string& directory) {
   bool is_ours = directory.starts_with(kRemovedPrefix) && directory.find('/') == directory.npos;
   if (!is_ours)
     return Error(Code::kInvalid, fmt::format("{} is not the directory of a removed agent", quote(directory)));
-  Result<Fd> inbox = open_below(root_.dir(), fmt::format("tmp/{}/inbox", directory), O_RDONLY | O_DIRECTORY);
-  if (!inbox.ok() && inbox.error().code() == Code::kNotFound) return Readiness::kReady;  // the agent has it back
-  Fd dir = WARREN_TRY(std::move(inbox));
-  std::vector<HostEntry> files = WARREN_TRY(list_host_dir(dir.get()));
-  std::string& after = buried_until_[directory];
-  std::erase_if(files, [&](const HostEntry& file) { return file.name <= after || !is_message_file(file.name); });
-  std::size_t count = std::min(files.size(), kInboxPage);
-  for (std::size_t i = 0; i < count; ++i) {
-    std::optional<Delivery> found = WARREN_TRY(records_.find_in_inbox(name, files[i].name));
-    bool is_unread = found && (found->state == DeliveryState::kPending || found->state == DeliveryState::kDelivered ||
-                               found->state == DeliveryState::kRead);
-    if (!is_unread) continue;
-    if (std::optional<Delivery> fresh = fresh_.take(name, files[i].name)) {
-      bodies_.release(stamp_of(*fresh));
-      news_.add({std::move(*fresh)});  // delivered before it is dead
-    }
-    plan.read.insert(found->id);  // plan_left() must not report it as read
-    bury_for_removal(plan, *found);
+  auto files = to_bury_.find(directory);
+  if (files == to_bury_.end()) {
+    Result<Fd> inbox = open_below(root_.dir(), fmt::format("tmp/{}/inbox", directory), O_RDONLY | O_DIRECTORY);
+    if (!inbox.ok() && inbox.error().code() == Code::kNotFound) return Readiness::kReady;  // nothing is left to bury
+    Fd dir = WARREN_TRY(std::move(inbox));
+    std::vector<std::string> names = WARREN_TRY(list_messages(dir.get()));
+    files = to_bury_.emplace(directory, std::move(names)).first;
   }
-  if (count == files.size()) {
-    buried_until_.erase(directory);
-    return Readiness::kReady;
+  Status buried = Ok{};
+  for (std::size_t i = 0; i < kInboxPage && buried.ok() && !files->second.empty(); ++i) {
+    buried = bury_file(plan, name, files->second.back());
+    files->second.pop_back();
   }
-  after = files[count - 1].name;
-  return Readiness::kWaits;
+  if (buried.ok() && !files->second.empty()) return Readiness::kWaits;
+  to_bury_.erase(files);
+  WARREN_TRY(std::move(buried));
+  return Readiness::kReady;
 }
 
 // The agent's directory is gone: what waited for it becomes dead letters, so that the next agent of that name does not

@@ -329,7 +329,7 @@ void Rounds::collect_fresh(Wait wait) {
 // Nothing was recorded: everything is put back, and is tried again after a while.
 void Rounds::abandon(Plan plan, const Error& why) {
   plan.transaction.reset();
-  buried_until_.clear();
+  to_bury_.clear();
   routed_.want();
   for (const Outgoing& outgoing : plan.messages) {
     for (const Delivery& delivery : outgoing.deliveries) withdraw(delivery);

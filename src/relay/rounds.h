@@ -124,6 +124,7 @@ class Rounds {
   Result<Readiness> plan_operation(Plan& plan, const Operation& operation);
   Result<Readiness> plan_removal(Plan& plan, const std::string& name, const std::string& directory);
   Result<Readiness> bury_unread(Plan& plan, const std::string& name, const std::string& directory);
+  Status bury_file(Plan& plan, const std::string& name, const std::string& file);
   void bury_for_removal(Plan& plan, const Delivery& delivery);
   Result<Readiness> plan_letter(Plan& plan, const Operation& operation, std::int64_t letter);
   Result<Readiness> redeliver(Plan& plan, const DeadLetter& letter);
@@ -196,8 +197,8 @@ class Rounds {
   AttachmentCourier courier_;
   RoutedDeliveries routed_;
   bool operations_wanted_ = true;
-  bool has_unfinished_removal_ = false;              // of an agent: plan_removal()
-  std::map<std::string, std::string> buried_until_;  // directory of a removed agent → the last file of the last page
+  bool has_unfinished_removal_ = false;                      // of an agent: plan_removal()
+  std::map<std::string, std::vector<std::string>> to_bury_;  // directory of a removed agent → files, the oldest last
   OperationTrials trials_;
   std::map<std::string, std::int64_t> touched_us_;      // agent → last_seen_at as it was last recorded
   std::map<std::string, std::int64_t> newest_sent_ns_;  // sender → by the names of its files

@@ -88,7 +88,7 @@ constexpr std::array<Ending, 6> kArchiveEndings{{
     {"xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"},
 }};
 
-// What is told by its first bytes, if they are at hand.
+// Used only without the first bytes, which show these kinds.
 constexpr std::array<Ending, 17> kBinaryEndings{{
     {"7z", "application/x-7z-compressed"},
     {"bz2", "application/x-bzip2"},

@@ -81,9 +81,15 @@ Result<std::string> mime_of_item(Items& items, ToolContext& context, const Ref& 
 // The lines of what a document says. The revision stays that of its bytes.
 Result<LineSlice> read_document(ToolContext& context, const Ref& ref, std::string_view mime, const LineSlice& source,
                                 const SliceOptions& options) {
-  std::string bytes = WARREN_TRY(read_file(context.view, namespace_path(ref), {.size_bytes_max = kDocumentBytes}));
-  std::optional<DocumentText> document = WARREN_TRY(extract_text(mime, bytes));
-  LineSlice slice = slice_text(document ? document->text : std::string(), options);
+  LastDocument unkept;
+  LastDocument& last = context.last_document != nullptr ? *context.last_document : unkept;
+  std::string key = fmt::format("{} {}", mime, source.revision);
+  if (source.revision.empty() || last.key != key) {
+    std::string bytes = WARREN_TRY(read_file(context.view, namespace_path(ref), {.size_bytes_max = kDocumentBytes}));
+    std::optional<DocumentText> document = WARREN_TRY(extract_text(mime, bytes));
+    last = {std::move(key), document ? std::move(document->text) : std::string()};
+  }
+  LineSlice slice = slice_text(last.text, options);
   slice.revision = source.revision;
   return slice;
 }

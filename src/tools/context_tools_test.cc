@@ -44,7 +44,8 @@ class ContextToolsTest : public ::testing::Test {
                         .clock = clock_,
                         .session = "s1",
                         .is_read_only = is_read_only_,
-                        .is_cancelled = &is_cancelled_};
+                        .is_cancelled = &is_cancelled_,
+                        .last_document = last_document_};
     if (has_index_) context.open_index = [this] { return open_index(); };
     return call_tool(context, *find_tool(tool), arguments);
   }
@@ -92,6 +93,7 @@ class ContextToolsTest : public ::testing::Test {
   testing::FakeClock clock_;
   bool is_read_only_ = false;
   std::atomic<bool> is_cancelled_ = false;
+  LastDocument* last_document_ = nullptr;
   bool has_index_ = true;
   std::unique_ptr<Agent> agent_;
   std::unique_ptr<MemoryBlobs> blobs_;
@@ -99,6 +101,22 @@ class ContextToolsTest : public ::testing::Test {
   std::unique_ptr<NamespaceView> view_;
   std::unique_ptr<ContextIndex> index_;
 };
+
+TEST_F(ContextToolsTest, ADocumentIsTakenApartOnceForAllItsPages) {
+  LastDocument last;
+  last_document_ = &last;
+  write("agent:/page.html", "<p>one</p><p>two</p>");
+  auto line = [&](int number) {
+    Json asked{{"path", "agent:/page.html"}, {"extract", true}, {"offset", number}, {"limit", 1}};
+    return call("context_read", asked).value("content", std::string("?"));
+  };
+  EXPECT_EQ(line(1), "one\n");
+  EXPECT_EQ(last.text, "one\n\ntwo\n");
+  last.text = "kept 1\nkept 2\n";
+  EXPECT_EQ(line(2), "kept 2\n");
+  write("agent:/page.html", "<p>three</p>");  // another content
+  EXPECT_EQ(line(1), "three\n");
+}
 
 TEST_F(ContextToolsTest, EveryToolIsDescribedByWhatIsChecked) {
   std::string last;

@@ -90,6 +90,12 @@ struct ToolReach {
 // call, and this one ends.
 enum class Consent { kYes, kNo, kPending };
 
+// The text of the document that was read last, so that reading all of it in pages takes it out once.
+struct LastDocument {
+  std::string key;  // its kind and revision
+  std::string text;
+};
+
 // What one call may use. The door fills it in and keeps it alive during the call.
 struct ToolContext {
   Agent& agent;
@@ -106,6 +112,7 @@ struct ToolContext {
   const ToolReach* reach = nullptr;  // null: nothing
   // Asks before something is lost. Empty: nobody can be asked, and the tool does what it was called for.
   std::function<Result<Consent>(std::string_view question)> ask = {};  // an error: why there is no answer
+  LastDocument* last_document = nullptr;                               // kept between calls; null: it is not
 };
 
 struct ToolHints {

@@ -146,6 +146,20 @@ class Relay(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("nobody", done.stderr)
 
+    def test_an_installed_server_finds_the_relay_from_anywhere(self):
+        environment = {**os.environ, "WARREN_RELAY_ROOT": os.path.relpath(self.root, self.folder)}
+        for options, variables in ((["--relay", "./relay"], None), ([], environment)):
+            text = subprocess.run([WARREN, "mcp", "install", "claude", "a", "--relay-as", "alice", *options], cwd=self.folder,
+                                  env=variables, capture_output=True, text=True, check=True).stdout
+            [entry] = json.loads(text)["mcpServers"].values()
+            at = entry["args"].index("--relay")
+            self.assertEqual(entry["args"][at + 1], os.path.realpath(self.root))
+            self.assertEqual(entry["args"].count("--relay"), 1)
+        missing = subprocess.run([WARREN, "mcp", "install", "claude", "a", "--relay-as", "alice", "--relay", "nowhere"],
+                                 cwd=self.folder, capture_output=True, text=True, check=False)
+        self.assertEqual((missing.returncode, missing.stdout), (1, ""))
+        self.assertIn("there is no relay at 'nowhere'", missing.stderr)
+
     def test_the_command_line_has_the_same_tools(self):
         told = json.loads(self.warren("tool", "a", "relay_send", '{"to": "bob", "body": "x"}', "--relay-as", "alice",
                                       "--relay", self.root, "--json"))

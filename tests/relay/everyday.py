@@ -248,7 +248,7 @@ class Removing(RelayCase):
         self.assertIn("--force", refused)
         self.assertEqual(len(self.inbox("bob")), 1)
         self.assertEqual(self.statuses()["bob"], "active")
-        self.assertEqual(self.command("remove", "bob", "--force").stderr, "now dead letters: 1 unread message\n")
+        self.assertEqual(self.command("remove", "bob", "--force").stderr, "1 unread message became a dead letter\n")
         self.assertFalse((self.root / "agents/bob").exists())
 
     def check_unread_is_dead(self, messages, read):
@@ -296,13 +296,13 @@ class Removing(RelayCase):
 
     def test_more_unread_messages_than_a_page_become_dead_letters(self):
         messages, read = self.send_some(1100)
-        self.assertEqual(self.command("remove", "bob", "--force").stderr, "now dead letters: 1100 unread messages\n")
+        self.assertEqual(self.command("remove", "bob", "--force").stderr, "1100 unread messages became dead letters\n")
         self.check_unread_is_dead(messages, read)
 
     def test_without_a_relay_what_is_unread_becomes_dead_letters_later(self):
         messages, read = self.send_some(3)
         self.stop()
-        self.assertIn("then dead letters: 3 unread messages", self.command("remove", "bob", "--force").stderr)
+        self.assertIn("3 unread messages will become dead letters when a relay runs", self.command("remove", "bob", "--force").stderr)
         self.command("register", "bob")  # before the relay knows that he was removed
         self.up()
         self.wait(lambda: self.state(messages[-1]) == {"bob": "dead"})
@@ -348,6 +348,37 @@ class Removing(RelayCase):
         self.assertIn("registered again", self.log_events("operation_failed")[0]["error"])
         self.assertEqual(self.statuses()["bob"], "active")
 
+    def test_a_forced_removal_that_was_asked_for_is_never_taken_back(self):
+        messages, read = self.send_some(1100)
+        (self.root / "agents/bob/inbox/1706123456789012345-a1b2c3d4.msg").write_text("put here by hand")
+        process, moved = self.start_removal("--force", "--timeout", "100ms")
+        error = process.communicate(timeout=60)[1]
+        self.assertEqual(process.returncode, 1)
+        self.assertIn(f"timed out: the relay has not carried it out; the directory of agent 'bob' is 'tmp/{moved.name}'",
+                      error)
+        self.assertFalse((self.root / "agents/bob").exists())
+        os.kill(self.process.pid, signal.SIGCONT)
+        self.wait(lambda: self.command("operations").stdout == "")
+        self.check_unread_is_dead(messages, read)
+
+    def test_files_that_are_not_deliveries_are_not_counted_as_dead_letters(self):
+        messages, _ = self.send_some(1)
+        (self.root / "agents/bob/inbox/1706123456789012345-a1b2c3d4.msg").write_text("put here by hand")
+        self.assertEqual(self.command("remove", "bob", "--force").stderr, "1 unread message became a dead letter\n")
+        self.assertEqual(self.state(messages[0]), {"bob": "dead"})
+
+    def test_what_was_just_delivered_to_an_inbox_that_is_gone_is_delivered_when_it_is_back(self):
+        self.up()
+        self.agent("alice", "bob")
+        message = self.send("alice", "TO: bob\nRECEIPT: yes\n\nhello")
+        self.wait(lambda: self.inbox("bob"))
+        os.rename(self.root / "agents/bob", self.root / "bob")
+        self.wait(lambda: self.statuses()["bob"] == "terminated")
+        os.rename(self.root / "bob", self.root / "agents/bob")
+        self.wait(lambda: self.state(message) == {"bob": "delivered"})
+        self.assertEqual([body for _, body in self.inbox("bob")], [b"hello"])
+        self.fsck()
+
     def test_waiting_mail_becomes_dead_letters_and_no_later_agent_gets_it(self):
         self.up()
         self.agent("alice", "bob")
@@ -356,7 +387,7 @@ class Removing(RelayCase):
         messages = [self.send("alice", f"TO: bob\n\n{number}") for number in range(300)]  # more than a page
         self.wait(lambda: self.state(messages[-1]) == {"bob": "stored"})
         self.assertIn("has 300 waiting messages", self.command("remove", "bob", code=1).stderr)
-        self.assertEqual(self.command("remove", "bob", "--force").stderr, "now dead letters: 300 waiting messages\n")
+        self.assertEqual(self.command("remove", "bob", "--force").stderr, "300 waiting messages became dead letters\n")
         self.wait(lambda: len(json.loads(self.command("dead", "list", "--json").stdout)) == 300)
         self.agent("bob")
         last = self.send("alice", "TO: bob\n\nlast")

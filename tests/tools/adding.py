@@ -126,9 +126,24 @@ def office_documents_are_read_and_searched(world):
     with zipfile.ZipFile(world.path("o/bomb.docx"), "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("word/document.xml", '<?xml version="1.0"?><a>' + " " * (300 << 20) + "</a>")
     write(world, "o/hello.pdf", PDF)
+    with zipfile.ZipFile(world.path("o/notes.docx"), "w") as archive:
+        archive.writestr("word/document.xml",
+                         '<?xml version="1.0"?><w:document xmlns:w="w"><w:body><w:p><w:r><w:t>kept </w:t></w:r><w:del><w:r><w:delText>numbat'
+                         '</w:delText></w:r></w:del><w:moveFrom><w:r><w:t>away</w:t></w:r></w:moveFrom><w:ins><w:r><w:t>a &lt; b</w:t></w:r></w:ins>'
+                         '<w:r><w:footnoteReference w:id="2"/></w:r></w:p></w:body></w:document>')
+        archive.writestr("word/footnotes.xml",
+                         '<?xml version="1.0"?><w:footnotes xmlns:w="w"><w:footnote w:type="separator" w:id="0"><w:p/></w:footnote>'
+                         '<w:footnote w:id="2"><w:p><w:r><w:t>see the bilby</w:t></w:r></w:p></w:footnote></w:footnotes>')
+        archive.writestr("word/endnotes.xml",
+                         '<w:endnotes xmlns:w="w"><w:endnote w:id="1"><w:p><w:r><w:t>the end</w:t></w:r></w:p>'
+                         "</w:endnote></w:endnotes>")
     add(world, "o", "--drive", "docs")
     letter = world.tool("context_read", {"path": "docs:/o/letter.docx"})
     assert letter["content"] == "Dear quokka,\nhello\n" and letter["is_extracted"], letter
+    notes = world.tool("context_read", {"path": "docs:/o/notes.docx"})["content"]
+    assert notes == "kept a < b[^2]\n[^2]: see the bilby\n[^e1]: the end\n", notes
+    assert [hit["ref"] for hit in world.tool("search", {"query": "bilby"})["results"]] == ["docs:/o/notes.docx"]
+    assert world.tool("search", {"query": "numbat"})["results"] == []
     error = world.fails("context_read", {"path": "docs:/o/bomb.docx"})
     assert error["error_type"] == "invalid_argument", error
     assert [hit["ref"] for hit in world.tool("search", {"query": "quokka"})["results"]] == ["docs:/o/letter.docx"]
@@ -152,6 +167,12 @@ def every_cell_of_a_workbook_is_read(world):
 
     make("plain.xlsx", parts)
     make("shared.xlsx", {**parts, "xl/sharedStrings.xml": "<sst><si><r><t>apri</t></r><r><t>cot</t></r></si></sst>"})
+    gaps = ('<row><c r="A1"><v>1</v></c><c r="C1"><v>3</v></c></row><row><c r="B2"><v>2</v></c><c r="AB2"><v>28</v></c></row>'
+            '<row><c r="B3"><v>2</v></c><c r="A3"><v>1</v></c><c><v>4</v></c></row><row><c r="XFD4"><v>far</v></c></row>'
+            '<row><c r="B5"><v>2</v></c><c r="ZZZZZZZZZZZZZZZZ5"><v>no column</v></c></row>')
+    make("gaps.xlsx", {**parts, "xl/worksheets/sheet1.xml": f"<worksheet>{gaps}</worksheet>"})
+    make("wide.xlsx", {**parts, "xl/worksheets/sheet1.xml":
+                       "<worksheet>" + '<row><c r="XFC1"/><c r="XFD1"><v>1</v></c></row>' * 20_000 + "</worksheet>"})
     make("broken.xlsx", {**parts, "xl/worksheets/sheet1.xml": "<worksheet>"})
     # Small outside, and one text of a mebibyte in each of a thousand cells.
     bomb = "<worksheet><row>" + '<c t="s"><v>0</v></c>' * 1000 + "</row></worksheet>"
@@ -160,10 +181,12 @@ def every_cell_of_a_workbook_is_read(world):
     sheets = '<sheet name="Prices" r:id="r1"/>' * 200
     make("twice.xlsx", {**parts, "xl/workbook.xml": f'<workbook xmlns:r="r"><sheets>{sheets}</sheets></workbook>'})
     make("empty.xlsx", {**parts, "xl/worksheets/sheet1.xml": "<worksheet>" + "<c/>" * 7_000_000 + "</worksheet>"})
-    add(world, "plain.xlsx", "shared.xlsx", "broken.xlsx", "bomb.xlsx", "twice.xlsx", "empty.xlsx", "--drive", "d")
+    add(world, "gaps.xlsx", "wide.xlsx", "plain.xlsx", "shared.xlsx", "broken.xlsx", "bomb.xlsx", "twice.xlsx", "empty.xlsx", "--drive", "d")
     read = lambda name: world.tool("context_read", {"path": f"d:/{name}"})["content"]  # noqa: E731
     assert read("plain.xlsx") == "Prices\n\t42.5\ninline\tTRUE\n", read("plain.xlsx")
     assert read("shared.xlsx") == "Prices\napricot\t42.5\ninline\tTRUE\n", read("shared.xlsx")
+    assert read("gaps.xlsx") == ("Prices\n1\t\t3\n\t2" + "\t" * 26 + "28\n\t2\t1\t4\nXFD4: far\n\t2\tno column\n"), read("gaps.xlsx")
+    assert read("wide.xlsx").startswith("Prices\nXFC1: \t1\n"), read("wide.xlsx")[:100]
     assert read("twice.xlsx") == read("plain.xlsx"), read("twice.xlsx")
     error = world.fails("context_read", {"path": "d:/empty.xlsx"})
     assert "elements" in error["message"], error

@@ -202,6 +202,57 @@ def a_mount_point_is_followed(world):
         subprocess.run(["umount", "-l", place], check=False)
 
 
+def a_folder_below_that_is_mounted_over_is_followed(world):
+    write(world, "p/a.md", b"one\n")
+    write(world, "p/sub/s.md", b"below\n")
+    place = world.path("p/sub")
+    with Watching(world, "p", "--drive", "d") as watching:
+        subprocess.run(["mount", "-t", "tmpfs", "none", place], check=True)
+        try:
+            write(world, "p/sub/m.md", b"mounted\n")
+            watching.until(("added", ":/p/sub/m.md"), ("deleted", ":/p/sub/s.md"))
+            write(world, "p/sub/n.md", b"watched, too\n")
+            watching.until(("added", ":/p/sub/n.md"))
+        finally:
+            subprocess.run(["umount", "-l", place], check=True)
+        watching.until(("added", ":/p/sub/s.md"), ("deleted", ":/p/sub/m.md"), ("deleted", ":/p/sub/n.md"))
+        write(world, "p/sub/t.md", b"again\n")
+        watching.until(("added", ":/p/sub/t.md"))
+        assert watching.interrupt() == 0
+
+
+def two_sources_do_not_lose_each_others_watches(world):
+    write(world, "p/docs/d.md", b"doc\n")
+    write(world, "p/docs/deep/e.md", b"deep\n")
+    write(world, "p/README.md", b"read me\n")
+    with Watching(world, "p/docs", "p/README.md", "--drive", "d") as watching:
+        write(world, "new/docs/d.md", b"doc\n")
+        write(world, "new/docs/deep/e.md", b"deep, too\n")
+        write(world, "new/README.md", b"read me, too\n")
+        os.rename(world.path("p"), world.path("old"))
+        os.rename(world.path("new"), world.path("p"))
+        watching.until(("replaced", ":/docs/deep/e.md"), ("replaced", ":/README.md"))
+        write(world, "p/docs/f.md", b"more\n")
+        write(world, "p/docs/deep/g.md", b"more\n")
+        write(world, "p/README.md", b"more\n")
+        watching.until(("added", ":/docs/f.md"), ("added", ":/docs/deep/g.md"), ("replaced", ":/README.md"))
+        assert watching.interrupt() == 0
+
+
+def a_folder_that_is_made_anew_and_empty_keeps_its_items(world):
+    write(world, "p/a.md", b"one\n")
+    with Watching(world, "p", "--drive", "d") as watching:
+        watching.process.send_signal(signal.SIGSTOP)  # it sees only the end
+        os.unlink(world.path("p/a.md"))
+        os.rmdir(world.path("p"))
+        os.mkdir(world.path("p"))
+        watching.process.send_signal(signal.SIGCONT)
+        watching.says("p is empty now; its items stay")
+        write(world, "p/b.md", b"two\n")
+        watching.until(("added", ":/p/b.md"), ("deleted", ":/p/a.md"))
+        assert watching.interrupt() == 0
+
+
 def a_file_becomes_a_folder_and_back(world):
     write(world, "p/a.md", b"one\n")
     with Watching(world, "p", "--drive", "d") as watching:
@@ -329,5 +380,7 @@ def a_restored_checkpoint_has_its_items(world):
 
 if __name__ == "__main__":
     run_topic([a_watched_folder_is_followed, what_was_changed_here_is_not_deleted, a_folder_that_is_replaced_is_followed, a_mount_point_is_followed,
+               a_folder_below_that_is_mounted_over_is_followed, two_sources_do_not_lose_each_others_watches,
+               a_folder_that_is_made_anew_and_empty_keeps_its_items,
                a_file_becomes_a_folder_and_back, an_agent_is_not_its_own_source, one_file_is_watched, a_terminal_gets_a_bar, few_descriptors_are_enough,
                a_session_is_a_drive, a_restored_checkpoint_has_its_items])

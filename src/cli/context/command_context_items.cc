@@ -47,8 +47,9 @@ Result<Exit> run_context_read(Context& context, const Arguments& args) {
   if (args.has("offset")) arguments["offset"] = args.integer("offset");
   if (args.has("limit")) arguments["limit"] = args.integer("limit");
   const Tool& tool = known_tool("context_read");
+  LastDocument last_document;
   for (;;) {
-    ToolAnswer answer = call_here(context, view, tool, arguments);
+    ToolAnswer answer = call_here(context, view, tool, arguments, {.last_document = &last_document});
     if (answer.error || args.has("json")) return print_answer(context, args, answer);
     context.out.text(answer.structured.at("content").get_ref<const std::string&>());
     WARREN_TRY(context.out.status());

@@ -71,7 +71,7 @@ Result<Exit> run_tool(Context& context, const Arguments& args) {
   OpenView view = WARREN_TRY(open_for_tools(context, args));
   ToolReach reach;  // the sandbox and the base have commands of their own: run, apply
   reach.relay = WARREN_TRY(find_relay_place(context, args));
-  ToolAnswer answer = call_here(context, view, *tool, arguments, &reach);
+  ToolAnswer answer = call_here(context, view, *tool, arguments, {.reach = &reach});
   return print_answer(context, args, answer);
 }
 

@@ -32,9 +32,9 @@ std::string_view name_of_change(ItemChange change) {
 
 // The folder that is at the source's path now, if there is one.
 std::optional<FolderIdentity> find_folder(const IngestSource& source) {
-  Result<std::optional<struct stat>> info = find_host_file(folder_of(source));
-  if (!info.ok() || !*info || !S_ISDIR((*info)->st_mode)) return std::nullopt;
-  return FolderIdentity{(*info)->st_dev, (*info)->st_ino};
+  Result<Fd> dir = open_host_dir(folder_of(source));
+  Result<FolderIdentity> found = dir.ok() ? identify_folder(dir->get()) : Result<FolderIdentity>(dir.error());
+  return found.ok() ? std::optional(*found) : std::nullopt;
 }
 
 // Whether the folder was replaced while it was followed.
@@ -114,7 +114,7 @@ Status ContextWatch::catch_up(Context& context, Ingest& ingest) {
 Status ContextWatch::begin(Ingest& ingest, Watched& watched, const FolderIdentity& identity) {
   IngestSource& source = watched.source;
   source.identity = identity;
-  if (watched.state != State::kNew) watch_.forget(folder_of(source));
+  if (watched.state != State::kNew) watch_.forget_replaced(folder_of(source));
   if (!source.is_folder) {
     std::string above = folder_of(source);
     Fd dir = WARREN_TRY(open_host_dir(above));

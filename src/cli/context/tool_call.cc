@@ -14,7 +14,7 @@ std::vector<Option> tool_call_options() {
 }
 
 ToolAnswer call_here(Context& context, OpenView& view, const Tool& tool, const Json& arguments,
-                     const ToolReach* reach) {
+                     const CallOptions& options) {
   ToolIndex index(context, *view.agent);
   ToolContext call{.agent = *view.agent,
                    .names = *view.names,
@@ -23,7 +23,8 @@ ToolAnswer call_here(Context& context, OpenView& view, const Tool& tool, const J
                    .session = {},
                    .is_read_only = view.agent->is_read_only(),
                    .open_index = [&] { return index.open(); },
-                   .reach = reach};
+                   .reach = options.reach,
+                   .last_document = options.last_document};
   return call_tool(call, tool, arguments);
 }
 

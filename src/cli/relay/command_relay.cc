@@ -22,7 +22,8 @@ Option relay_root_option() {
           .suggest = Suggest::kHostDirs};
 }
 
-Result<std::string> relay_root_path(const Arguments& args) { return find_relay_root(args.find("root")); }
+// The option takes the variable's value, too.
+Result<std::string> relay_root_path(const Arguments& args) { return find_relay_root(args.find("root"), std::nullopt); }
 
 Result<std::unique_ptr<relay::Root>> open_relay_root(const Arguments& args) {
   std::string path = WARREN_TRY(relay_root_path(args));

@@ -1,4 +1,5 @@
 // `warren relay remove`: ends an agent's registration and removes its directory.
+#include <algorithm>
 #include <cerrno>
 
 #include <fcntl.h>
@@ -14,6 +15,7 @@
 #include "cli/relay/relay_commands.h"
 #include "cli/show/text.h"
 #include "cli/syntax/values.h"
+#include "os/dir_reader.h"
 #include "os/error.h"
 #include "os/host_files.h"
 #include "os/host_tree.h"
@@ -24,6 +26,7 @@ namespace warren::cli {
 namespace {
 
 constexpr std::size_t kCounted = 10'000;  // deliveries that wait in the ledger
+constexpr std::size_t kLookedUp = 1000;   // deliveries, at once
 
 // Mail of an agent.
 struct Belongings {
@@ -33,20 +36,24 @@ struct Belongings {
   bool is_empty() const { return unread + unsent + waiting == 0; }
 };
 
-Result<std::size_t> count_mail(int home, const std::string& box) {
+Result<std::vector<std::string>> list_mail(int home, const std::string& box) {
+  std::vector<std::string> names;
   Result<Fd> dir = relay::open_below(home, box, O_RDONLY | O_DIRECTORY);
-  if (!dir.ok() && dir.error().code() == Code::kNotFound) return 0;
+  if (!dir.ok() && dir.error().code() == Code::kNotFound) return names;
   Fd opened = WARREN_TRY(std::move(dir));
-  std::size_t count = 0;
-  std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(opened.get()));
-  for (const HostEntry& entry : entries) count += relay::is_message_file(entry.name) ? 1 : 0;
-  return count;
+  DirReader reader = WARREN_TRY(DirReader::open(opened.get()));
+  while (const DirReader::Entry* entry = WARREN_TRY(reader.next())) {
+    if (relay::is_message_file(entry->name)) names.emplace_back(entry->name);
+  }
+  return names;
 }
 
 Result<Belongings> count_belongings(int home, relay::Ledger& ledger, const std::string& name) {
   Belongings out;
-  out.unread = WARREN_TRY(count_mail(home, "inbox"));
-  out.unsent = WARREN_TRY(count_mail(home, "outbox"));
+  out.unread = WARREN_TRY(list_mail(home, "inbox"))
+  .size();
+  out.unsent = WARREN_TRY(list_mail(home, "outbox"))
+  .size();
   auto stored = WARREN_TRY(ledger.in_state(name, relay::DeliveryState::kStored, 0, kCounted));
   out.waiting = stored.size();
   return out;
@@ -98,14 +105,13 @@ Status put_back(const relay::Root& root, const std::string& aside, const std::st
 }
 
 // Given the `directory`, the relay buries what is unread in it.
-Result<std::int64_t> request_removal(relay::Ledger& ledger, const relay::Root& root, const std::string& name,
+Result<std::int64_t> request_removal(relay::Ledger& ledger, const std::string& name,
                                      const std::optional<std::string>& directory) {
   Json payload{{"agent", name}};
   if (directory) payload["directory"] = *directory;
   auto transaction = WARREN_TRY(ledger.begin());
   std::int64_t operation = WARREN_TRY(ledger.request("remove", dump_json(payload), name));
   WARREN_TRY(transaction.commit());
-  WARREN_TRY(root.poke());
   return operation;
 }
 
@@ -114,6 +120,7 @@ enum class CarriedOut { kNo, kYes };
 // kNo: no relay is running; the next one does it.
 Result<CarriedOut> wait_for_removal(Context& context, const Arguments& args, const relay::Root& root,
                                     std::int64_t operation) {
+  WARREN_TRY(root.poke());
   std::chrono::milliseconds timeout = WARREN_TRY(parse_duration(args.get("timeout")));
   std::int64_t until_ns = context.clock.monotonic_ns() + std::chrono::nanoseconds(timeout).count();
   auto ledger = WARREN_TRY(open_relay_ledger(context, root, relay::LedgerUse::kRead));
@@ -128,8 +135,7 @@ Result<CarriedOut> wait_for_removal(Context& context, const Arguments& args, con
       return CarriedOut::kNo;
     }
     if (context.clock.monotonic_ns() > until_ns) {
-      return Error(Code::kTimeout, "timed out: the relay has not carried it out, so the agent stays",
-                   "`warren relay operations` lists the request, which will fail");
+      return Error(Code::kTimeout, "timed out: the relay has not carried it out");
     }
     ::poll(nullptr, 0, 10);
   }
@@ -142,62 +148,116 @@ Error got_mail(const std::string& name, const Belongings& mail) {
           "with --force, unread messages become dead letters, and unsent ones are lost"};
 }
 
+// The directory of the agent is `home`, and `aside` in tmp/.
 struct Removal {
-  Belongings mail;
+  std::string name;
+  bool is_forced = false;
+  Fd home;
+  std::string aside;
+  Belongings mail;  // what is lost or becomes dead letters
   CarriedOut carried_out = CarriedOut::kNo;
 };
 
-// Until the relay has carried it out, it may put mail into the directory, wherever that is now. Returns the mail that
-// is lost or becomes dead letters. After an error the directory, `aside` in tmp/, must be put back.
-Result<Removal> end_registration(Context& context, const Arguments& args, const relay::Root& root,
-                                 relay::Ledger& reader, int home, const std::string& aside) {
-  const std::string& name = args.get("NAME");
-  bool is_forced = args.has("force");
+// Mail may have arrived before the directory was moved.
+Result<std::int64_t> ask_for_removal(Context& context, const relay::Root& root, relay::Ledger& reader,
+                                     Removal& removal) {
   auto ledger = WARREN_TRY(open_relay_ledger(context, root, relay::LedgerUse::kRequest));
-  Belongings mail = WARREN_TRY(count_belongings(home, reader, name));
-  if (!is_forced && !mail.is_empty()) return has_mail(name, mail);
-  std::int64_t operation =
-      WARREN_TRY(request_removal(*ledger, root, name, is_forced ? std::optional(aside) : std::nullopt));
-  CarriedOut carried_out = WARREN_TRY(wait_for_removal(context, args, root, operation));
-  mail.unread = WARREN_TRY(count_mail(home, "inbox"));
-  mail.unsent = WARREN_TRY(count_mail(home, "outbox"));
-  Belongings here{.unread = mail.unread, .unsent = mail.unsent};
-  if (!is_forced && !here.is_empty()) return got_mail(name, here);
-  return Removal{mail, carried_out};
+  removal.mail = WARREN_TRY(count_belongings(removal.home.get(), reader, removal.name));
+  if (!removal.is_forced && !removal.mail.is_empty()) return has_mail(removal.name, removal.mail);
+  return request_removal(*ledger, removal.name, removal.is_forced ? std::optional(removal.aside) : std::nullopt);
+}
+
+// Files that are not deliveries, put there by hand, do not become dead letters.
+Result<std::size_t> count_unread(relay::Ledger& reader, const Removal& removal) {
+  std::vector<std::string> files = WARREN_TRY(list_mail(removal.home.get(), "inbox"));
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (i % kLookedUp == 0) {
+      std::vector<std::pair<std::string, std::string>> page;
+      for (std::size_t at = i; at < std::min(i + kLookedUp, files.size()); ++at) {
+        page.emplace_back(removal.name, files[at]);
+      }
+      reader.expect_in_inboxes(page);
+    }
+    std::optional<relay::Delivery> found = WARREN_TRY(reader.find_in_inbox(removal.name, files[i]));
+    bool is_done = removal.carried_out == CarriedOut::kYes;
+    if (found && (!is_done || found->state == relay::DeliveryState::kDead)) ++count;
+  }
+  return count;
+}
+
+// Until the relay has carried it out, it may put mail into the directory, wherever that is now.
+Status end_registration(Context& context, const Arguments& args, const relay::Root& root, relay::Ledger& reader,
+                        std::int64_t operation, Removal& removal) {
+  removal.carried_out = WARREN_TRY(wait_for_removal(context, args, root, operation));
+  removal.mail.unsent = WARREN_TRY(list_mail(removal.home.get(), "outbox"))
+  .size();
+  if (removal.is_forced) {
+    removal.mail.unread = WARREN_TRY(count_unread(reader, removal));
+    return Ok{};
+  }
+  removal.mail.unread = WARREN_TRY(list_mail(removal.home.get(), "inbox"))
+  .size();
+  Belongings here{.unread = removal.mail.unread, .unsent = removal.mail.unsent};
+  if (!here.is_empty()) return got_mail(removal.name, here);
+  return Ok{};
+}
+
+// A relay that was asked to make dead letters of what is unread may have begun with it, and goes on: such a directory
+// never becomes the agent's again. The relay removes it after days.
+Error not_ended(const Error& why, const Removal& removal) {
+  return {
+      why.code(),
+      fmt::format("{}; the directory of agent {} is 'tmp/{}' now", why.message(), quote(removal.name), removal.aside),
+      "`warren relay operations` lists the request while a relay still has to carry it out"};
+}
+
+// After an error, unless the relay buries what is in it, the agent gets its directory back.
+Status give_back(const relay::Root& root, const Error& why, const Removal& removal) {
+  WARREN_TRY(put_back(root, removal.aside, removal.name).within([&] { return why.message(); }));
+  if (why.code() != Code::kTimeout) return why;
+  return Error(Code::kTimeout, why.message() + ", so the agent stays",
+               "`warren relay operations` lists the request, which will fail");
 }
 
 // The next relay has to see what is unread in the directory, and removes it after days.
-Status remove_aside(const relay::Root& root, const std::string& aside, const Removal& removal) {
+Status remove_aside(const relay::Root& root, const Removal& removal) {
   if (removal.carried_out == CarriedOut::kNo && removal.mail.unread > 0) return Ok{};
   auto tmp = WARREN_TRY(HostTree::open(root.path() + "/tmp"));
-  return tmp->remove_tree("/" + aside);
+  return tmp->remove_tree("/" + removal.aside);
 }
 
 void report_removal(Context& context, const Removal& removal) {
-  if (removal.mail.unsent > 0) context.err.print("lost: {}\n", in_words({.unsent = removal.mail.unsent}));
+  if (removal.mail.unsent > 0) {
+    context.err.print("{} {} lost\n", in_words({.unsent = removal.mail.unsent}),
+                      removal.mail.unsent == 1 ? "is" : "are");
+  }
   Belongings dead{.unread = removal.mail.unread, .waiting = removal.mail.waiting};
   if (dead.is_empty()) return;
-  context.err.print("{} dead letters: {}\n", removal.carried_out == CarriedOut::kYes ? "now" : "then", in_words(dead));
+  std::string_view letters = dead.unread + dead.waiting == 1 ? "a dead letter" : "dead letters";
+  if (removal.carried_out == CarriedOut::kYes) context.err.print("{} became {}\n", in_words(dead), letters);
+  else context.err.print("{} will become {} when a relay runs\n", in_words(dead), letters);
 }
 
 Result<Exit> run_remove(Context& context, const Arguments& args) {
   auto root = WARREN_TRY(open_relay_root(args));
-  const std::string& name = args.get("NAME");
-  bool is_forced = args.has("force");
-  WARREN_TRY(check_relay_agent(*root, name));
+  Removal removal;
+  removal.name = args.get("NAME");
+  removal.is_forced = args.has("force");
+  WARREN_TRY(check_relay_agent(*root, removal.name));
   auto reader = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
-  if (!is_forced) WARREN_TRY(check_has_no_process(*reader, name));
-  Fd home = WARREN_TRY(relay::open_below(root->agents(), name, O_RDONLY | O_DIRECTORY));
-  Belongings mail = WARREN_TRY(count_belongings(home.get(), *reader, name));
-  if (!is_forced && !mail.is_empty()) return has_mail(name, mail);
-  std::string aside = WARREN_TRY(set_aside(*root, home.get(), name));
-  Result<Removal> ended = end_registration(context, args, *root, *reader, home.get(), aside);
-  if (!ended.ok()) {
-    WARREN_TRY(put_back(*root, aside, name).within([&] { return ended.error().message(); }));
-    return ended.error();
-  }
-  WARREN_TRY(remove_aside(*root, aside, *ended));
-  report_removal(context, *ended);
+  if (!removal.is_forced) WARREN_TRY(check_has_no_process(*reader, removal.name));
+  removal.home = WARREN_TRY(relay::open_below(root->agents(), removal.name, O_RDONLY | O_DIRECTORY));
+  removal.mail = WARREN_TRY(count_belongings(removal.home.get(), *reader, removal.name));
+  if (!removal.is_forced && !removal.mail.is_empty()) return has_mail(removal.name, removal.mail);
+  removal.aside = WARREN_TRY(set_aside(*root, removal.home.get(), removal.name));
+  Result<std::int64_t> operation = ask_for_removal(context, *root, *reader, removal);
+  Status ended =
+      operation.ok() ? end_registration(context, args, *root, *reader, *operation, removal) : Status(operation.error());
+  if (!ended.ok() && operation.ok() && removal.is_forced) return not_ended(ended.error(), removal);
+  if (!ended.ok()) WARREN_TRY(give_back(*root, ended.error(), removal));
+  WARREN_TRY(remove_aside(*root, removal));
+  report_removal(context, removal);
   return Exit::kOk;
 }
 

@@ -119,7 +119,9 @@ Status take_relay(const Arguments& args, const RunPreferences& preferences, RunO
   if (!name) return Ok{};
   std::optional<std::string> root = given("relay");
   if (!root) root = preferences.relay;
-  std::string place = WARREN_TRY(find_relay_root(root));
+  const char* usual = std::getenv("WARREN_RELAY_ROOT");
+  std::string place =
+      WARREN_TRY(find_relay_root(root, usual != nullptr ? std::optional<std::string>(usual) : std::nullopt));
   Result<std::string> whole = canonical_host_path(place);
   if (!whole.ok())
     return Error(Code::kNotFound, fmt::format("there is no relay at {}", quote(place)),

@@ -31,11 +31,16 @@ Result<mcp::ServerEntry> entry_for(Context& context, const Arguments& args) {
   entry.command = WARREN_TRY(canonical_host_path("/proc/self/exe"));
   std::string file = WARREN_TRY(canonical_host_path(agent->path()));
   entry.arguments = {"serve", "mcp", file};
-  for (std::string_view option : {"tools", "root", "as", "relay-as", "relay"}) {
+  for (std::string_view option : {"tools", "root", "as", "relay-as"}) {
     std::optional<std::string> value = args.find(option);
     if (!value) continue;
     entry.arguments.push_back(fmt::format("--{}", option));
     entry.arguments.push_back(*value);
+  }
+  if (reach.relay) {  // the client starts the server in another directory, and without our environment
+    std::string relay = WARREN_TRY(canonical_host_path(reach.relay->root)
+                                       .within(fmt::format("there is no relay at {}", quote(reach.relay->root))));
+    entry.arguments.insert(entry.arguments.end(), {"--relay", std::move(relay)});
   }
   if (args.has("allow")) {
     for (const std::string& word : args.all("allow")) {

@@ -164,7 +164,7 @@ Result<std::optional<RelayPlace>> find_relay_place(Context& context, const Argum
     if (root) return Error(Code::kInvalid, "--relay needs --relay-as NAME");
     return std::optional<RelayPlace>();
   }
-  std::string found = WARREN_TRY(find_relay_root(root));
+  std::string found = WARREN_TRY(find_relay_root(root, context.environment("WARREN_RELAY_ROOT")));
   RelayPlace place{.root = std::move(found), .name = *name, .token = {}};
   if (context.environment("AGENT_RELAY_NAME") == place.name) {
     place.token = context.environment("AGENT_RELAY_TOKEN").value_or("");

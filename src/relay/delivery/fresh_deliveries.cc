@@ -153,17 +153,13 @@ bool FreshDeliveries::begin(Wait wait, std::vector<FreshOutcome>& outcomes) {
       break;
     }
     bool is_inbox_gone = file.error().code() == Code::kNotFound && !inboxes.contains(delivery.recipient);
-    if (is_inbox_gone) {  // with the file: nobody read it
-      outcomes.push_back({std::move(delivery), Fate::kDelivered});
-      all_.erase(found);
-      continue;
-    }
-    if (!is_disk_trouble(file.error()) && found->second.backed == Backed::kNo) {
+    bool is_unread = is_inbox_gone || is_disk_trouble(file.error());
+    if (!is_unread && found->second.backed == Backed::kNo) {
       syncing.left.push_back(std::move(key));
       add_done(delivery.recipient, inboxes);
       continue;
     }
-    if (is_disk_trouble(file.error())) {
+    if (is_unread) {
       outcomes.push_back({std::move(delivery), Fate::kFailed, file.error()});
     } else {
       add_read(delivery);

@@ -27,10 +27,10 @@ namespace warren::relay {
 
 // How a fresh delivery ended.
 enum class Fate {
-  kDelivered,  // its file is in the inbox, durably; or the inbox is gone, as when its agent is removed
+  kDelivered,  // its file is in the inbox, durably
   kRead,       // its file has left the inbox
   kGone,       // its file has left the inbox, durably
-  kFailed,     // its file could not be synced
+  kFailed,     // its file could not be synced, or is gone with the whole inbox: nobody has read it
 };
 
 struct FreshOutcome {

@@ -77,7 +77,7 @@ TEST_F(FreshDeliveriesTest, AFileThatLeftItsInboxUnnoticedWasRead) {
   for (int i = 2; i < 4; ++i) EXPECT_EQ(outcomes[i].fate, Fate::kGone);
 }
 
-TEST_F(FreshDeliveriesTest, AFileThatIsGoneWithItsInboxWasNotRead) {
+TEST_F(FreshDeliveriesTest, AFileThatIsGoneWithItsInboxWasNeitherReadNorDelivered) {
   Delivery first = publish(1);
   publish(2, Backed::kNo);
   std::string inbox = inbox_file(first);
@@ -85,8 +85,16 @@ TEST_F(FreshDeliveriesTest, AFileThatIsGoneWithItsInboxWasNotRead) {
   ASSERT_EQ(::rename(inbox.c_str(), (inbox + "-moved").c_str()), 0);
   std::vector<FreshOutcome> outcomes = fresh.collect(Wait::kForAll);
   ASSERT_EQ(outcomes.size(), 2U);
-  for (const FreshOutcome& one : outcomes) EXPECT_EQ(one.fate, Fate::kDelivered);
+  for (const FreshOutcome& one : outcomes) {
+    EXPECT_EQ(one.fate, Fate::kFailed);
+    EXPECT_EQ(one.synced.error().code(), Code::kNotFound);
+  }
   EXPECT_FALSE(fresh.contains("bob", first.inbox_name));
+  ASSERT_EQ(::rename((inbox + "-moved").c_str(), inbox.c_str()), 0);  // it is tried again, and there it is
+  fresh.add(first, Backed::kYes);
+  outcomes = fresh.collect(Wait::kForAll);
+  ASSERT_EQ(outcomes.size(), 1U);
+  EXPECT_EQ(outcomes.front().fate, Fate::kDelivered);
 }
 
 TEST_F(FreshDeliveriesTest, AReadIsMadeDurableSomeSecondsLater) {
