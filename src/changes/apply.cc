@@ -100,7 +100,8 @@ class Dropper {
     }
   }
 
-  // Where the merged tree shows that name of the base: the agent may have moved directories above it since it was staged.
+  // Where the merged tree shows that name of the base: the agent may have moved directories above it since it was
+  // staged.
   std::string path_of(const std::string& base_path) const {
     for (std::string_view at = split_parent(base_path).parent; at != "/"; at = split_parent(at).parent) {
       auto dir = shown_at_.find(at);
@@ -203,8 +204,8 @@ class Dropper {
     return has_other_names ? record_origin(node, change.path, Written::kPartly) : Status(Ok{});
   }
 
-  // The agent has removed, renamed or replaced the node since it was staged. That is a new change: of the base's node as
-  // we have written it. `other` is what has the path now.
+  // The agent has removed, renamed or replaced the node since it was staged. That is a new change: of the base's node
+  // as we have written it. `other` is what has the path now.
   Status keep_removal(const AppliedChange& change, const std::string& path, const UpperNode* other) {
     std::optional<Attributes> written = WARREN_TRY(base_.find(change.path));
     if (!written) return edit_.remove_whiteout(path);

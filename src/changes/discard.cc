@@ -68,7 +68,8 @@ class Discarder {
     if (node == nullptr) return Ok{};
     if (change.kind == TreeChangeKind::kModified && node->node.is_directory()) return restore_dir(change, *node);
     bool may_be_open = in_use_ == InUse::kYes && node->is_kept_new() && node->node.nlink == 1;
-    if (may_be_open && change.kind == TreeChangeKind::kModified && node->node.is_file()) return restore_file(change, *node);
+    if (may_be_open && change.kind == TreeChangeKind::kModified && node->node.is_file())
+      return restore_file(change, *node);
     if (node->node.is_directory()) {
       WARREN_TRY(edit_.remove_whiteouts_below(change.path));
       WARREN_TRY(remove_dirs_below(change.path));

@@ -17,7 +17,8 @@
 
 namespace warren {
 
-// Whether a node of the upper layer has not changed since the base's node was recorded as its origin. Never for directories.
+// Whether a node of the upper layer has not changed since the base's node was recorded as its origin. Never for
+// directories.
 bool is_as_recorded(const Attributes& node, const Origin& origin);
 
 // A name in the upper layer.

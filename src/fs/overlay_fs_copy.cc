@@ -187,9 +187,9 @@ Result<std::optional<std::string>> OverlayFs::find_replaced(const std::optional<
   return content.ok() ? std::move(content) : Result<std::optional<std::string>>(std::optional<std::string>());
 }
 
-// What the agent saw of the base's node under a name, if that may be older than what the base has now: `own`, the node of
-// the upper layer with that name, is a copy of it, or was applied to it; or the name was removed. The row of a whiteout
-// and of a node that takes the name over has this, so that newer work in the base is a conflict.
+// What the agent saw of the base's node under a name, if that may be older than what the base has now: `own`, the node
+// of the upper layer with that name, is a copy of it, or was applied to it; or the name was removed. The row of a
+// whiteout and of a node that takes the name over has this, so that newer work in the base is a conflict.
 Result<std::optional<Attributes>> OverlayFs::find_seen(Inode parent, std::string_view name,
                                                        const std::optional<Attributes>& own) {
   std::optional<Attributes> none;

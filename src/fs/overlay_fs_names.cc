@@ -66,7 +66,8 @@ Result<OverlayFs::Dir*> OverlayFs::enter(Inode number) {
   return Error(Code::kStale, fmt::format("directory {} was not looked up", number.value));
 }
 
-// A program may use a directory that was new here when it was looked up, and that an apply has written to the base since.
+// A program may use a directory that was new here when it was looked up, and that an apply has written to the base
+// since.
 Status OverlayFs::join_base(Inode number, Dir& dir) {
   if (dir.base || is_base_number(number) || removed_.contains(number)) return Ok{};
   Copy* copy = find_copy(number);

@@ -51,7 +51,8 @@ struct Whiteout {
   bool operator==(const Whiteout&) const = default;
 };
 
-// Whether the base's node is what was seen of it. Of a directory only the node counts: its entries are compared by name.
+// Whether the base's node is what was seen of it. Of a directory only the node counts: its entries are compared by
+// name.
 inline bool is_as_seen(const Attributes& now, const Attributes& seen) {
   if (((now.mode ^ seen.mode) & S_IFMT) != 0 || now.inode != seen.inode) return false;
   if (now.is_directory()) return true;

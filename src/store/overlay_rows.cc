@@ -134,9 +134,9 @@ Status OverlayRows::prepare_whiteouts() {
   sql_->list_in = WARREN_TRY(db.prepare(list_in));
   sql_->list_whiteouts = WARREN_TRY(db.prepare(list));
   if (!has_own_) return Ok{};
-  sql_->find_removed = WARREN_TRY(
-      db.prepare("SELECT base_ino, mode, nlink, uid, gid, size, mtime, mtime_nsec, ctime, ctime_nsec, rdev "
-                 "FROM wr_whiteout WHERE path = ?"));
+  sql_->find_removed =
+      WARREN_TRY(db.prepare("SELECT base_ino, mode, nlink, uid, gid, size, mtime, mtime_nsec, ctime, ctime_nsec, rdev "
+                            "FROM wr_whiteout WHERE path = ?"));
   return Ok{};
 }
 
