@@ -43,9 +43,11 @@ class Dropper {
     for (const UpperGap& gap : tree_.gaps()) gap_of_.emplace(gap.place, gap.path);
     WARREN_TRY(follow_written_nodes());
     WARREN_TRY(follow_touched_links());
+    find_shown_dirs();
     for (auto change = intent_.changes.rbegin(); change != intent_.changes.rend(); ++change) {
       WARREN_TRY(change->kind == TreeChangeKind::kDeleted ? drop_deleted(*change) : drop_node(*change));
     }
+    for (const Removal& gone : removals_) WARREN_TRY(edit_.add_whiteout(gone.path, gone.base_path, gone.written));
     if (in_use_ == InUse::kNo) WARREN_TRY(edit_.remove_untouched());
     return edit_.tidy();
   }
@@ -66,10 +68,10 @@ class Dropper {
 
   // Updates the base paths of the nodes that stay in the upper layer.
   Status follow_renames() {
-    Moves moves;
     for (const AppliedChange& change : intent_.changes) {
-      if (change.kind == TreeChangeKind::kRenamed) moves.emplace(change.base_path, change.path);
+      if (change.kind == TreeChangeKind::kRenamed) moves_.emplace(change.base_path, change.path);
     }
+    const Moves& moves = moves_;
     if (moves.empty()) return Ok{};
     for (const auto& [upper, row] : tree_.origins()) {
       if (row.base_path.empty() || row.base_path == "/") continue;
@@ -88,6 +90,24 @@ class Dropper {
       WARREN_TRY(overlay_.upper.put_lost_link(link));
     }
     return Ok{};
+  }
+
+  void find_shown_dirs() {
+    for (const UpperNode& node : tree_.nodes()) {
+      if (!node.node.is_directory() || node.origin == nullptr || node.origin->base_path.empty()) continue;
+      const std::string& from = node.origin->base_path;
+      shown_at_.emplace(moved_to(moves_, from, from).value_or(from), node.path);
+    }
+  }
+
+  // Where the merged tree shows that name of the base: the agent may have moved directories above it since it was
+  // staged.
+  std::string path_of(const std::string& base_path) const {
+    for (std::string_view at = split_parent(base_path).parent; at != "/"; at = split_parent(at).parent) {
+      auto dir = shown_at_.find(at);
+      if (dir != shown_at_.end()) return dir->second + base_path.substr(at.size());
+    }
+    return base_path;
   }
 
   // A directory that hides the base's directory would also hide what was applied in it.
@@ -146,30 +166,71 @@ class Dropper {
   }
 
   Status drop_node(const AppliedChange& change) {
-    WARREN_TRY(edit_.remove_whiteout(change.path));
     if (change.kind == TreeChangeKind::kRenamed) {
       auto gap = gap_of_.find(change.base_path);
       if (gap != gap_of_.end()) WARREN_TRY(edit_.remove_whiteout(gap->second));
     }
-    const UpperNode* node = tree_.find(change.path);
-    if (node == nullptr || node->node.inode != change.upper) return Ok{};
-    if (node->node.is_directory()) {
-      WARREN_TRY(edit_.show_base(change.path, change.path));
-      if (change.path == "/") return Ok{};
-      bool stays = in_use_ == InUse::kYes && change.kind == TreeChangeKind::kAdded;
-      if (stays) edit_.keep_dir(change.path);
-      else WARREN_TRY(edit_.remove(change.path));
+    std::string path = path_of(change.path);
+    const UpperNode* node = tree_.find(path);
+    if (node == nullptr || node->node.inode != change.upper) return keep_removal(change, path, node);
+    WARREN_TRY(edit_.remove_whiteout(path));
+    return node->node.is_directory() ? drop_dir(change, path) : drop_file(change, *node);
+  }
+
+  Status drop_dir(const AppliedChange& change, const std::string& path) {
+    WARREN_TRY(edit_.show_base(path, change.path));
+    if (path == "/") return Ok{};
+    bool stays = in_use_ == InUse::kYes && change.kind == TreeChangeKind::kAdded;
+    if (stays) edit_.keep_dir(path);
+    else WARREN_TRY(edit_.remove(path));
+    return Ok{};
+  }
+
+  Status drop_file(const AppliedChange& change, const UpperNode& node) {
+    bool is_same = node.node.size == change.size && node.node.mtime == change.mtime && node.node.ctime == change.ctime;
+    if (!is_same) {  // a new change, relative to what the base has now
+      changed_.push_back(node.path);
+      bool has_unseen = change.is_merged && !change.is_partial;  // the host's part of the merge: it stays a conflict
+      return has_unseen ? Status(Ok{}) : record_origin(node, change.path, Written::kPartly);
+    }
+    if (change.is_partial) return record_origin(node, change.path, Written::kPartly);  // the rest is still a change
+    if (stays_for_users(change, node)) {
+      if (change.is_merged) WARREN_TRY(edit_.take_content(node, change.path));
+      return record_origin(node, change.path, Written::kWhole);
+    }
+    WARREN_TRY(edit_.remove(node.path));
+    bool is_alone = node.origin != nullptr && node.origin->hidden_names == 0;  // no other base name shows it
+    bool has_other_names = is_alone && overlay_.upper.fs().get_attributes(node.node.inode).ok();
+    return has_other_names ? record_origin(node, change.path, Written::kPartly) : Status(Ok{});
+  }
+
+  // The agent has removed, renamed or replaced the node since it was staged. That is a new change: of the base's node
+  // as we have written it. `other` is what has the path now.
+  Status keep_removal(const AppliedChange& change, const std::string& path, const UpperNode* other) {
+    std::optional<Attributes> written = WARREN_TRY(base_.find(change.path));
+    if (!written) return edit_.remove_whiteout(path);
+    changed_.push_back(path);
+    WARREN_TRY(follow_renamed_copy(change, *written));
+    if (other == nullptr || other->is_nameless) {
+      removals_.push_back({path, change.path, *written});
       return Ok{};
     }
-    bool is_same =
-        node->node.size == change.size && node->node.mtime == change.mtime && node->node.ctime == change.ctime;
-    if (!is_same) return keep(*node);
-    if (change.is_partial) return record_origin(*node, Written::kPartly);  // what was left out is still a change
-    if (stays_for_users(change, *node)) return record_origin(*node, Written::kWhole);
-    WARREN_TRY(edit_.remove(change.path));
-    bool is_alone = node->origin != nullptr && node->origin->hidden_names == 0;  // no other base name shows it
-    bool has_other_names = is_alone && overlay_.upper.fs().get_attributes(node->node.inode).ok();
-    return has_other_names ? record_origin(*node, Written::kPartly) : Status(Ok{});
+    bool is_same_kind = ((other->node.mode ^ written->mode) & S_IFMT) == 0;
+    bool is_copy = other->origin != nullptr && !other->origin->base_path.empty();
+    if (!is_same_kind || is_copy) return Ok{};
+    return other->node.is_directory() ? edit_.uncover(path, change.path)
+                                      : record_origin(*other, change.path, Written::kPartly);
+  }
+
+  // A copy that the agent has renamed since is now one of what we have written.
+  Status follow_renamed_copy(const AppliedChange& change, const Attributes& written) {
+    const Origin* row = tree_.find_origin(change.upper);
+    if (row == nullptr || row->base_path != change.base_path || row->base_path.empty()) return Ok{};
+    Origin follows = *row;
+    follows.base_path = change.path;
+    follows.seen = written;
+    if (!written.is_directory()) follows.seen->ctime = {};  // it is touched
+    return overlay_.upper.put_origin(follows);
   }
 
   // A modified copy need not: its users go on with the base's file (OverlayFs::find_moved).
@@ -180,32 +241,43 @@ class Dropper {
 
   static bool is_own(const UpperNode& node) { return node.origin == nullptr || node.is_kept_new(); }
 
-  // The agent changed the node again: that is a new change, relative to what the base has now.
-  Status keep(const UpperNode& node) {
-    changed_.push_back(node.path);
-    return record_origin(node, Written::kPartly);
-  }
-
   // Whether the base has the node as it is in the upper layer now.
   enum class Written { kPartly, kWhole };
 
   // Records the base's current node as the origin: the inode number of the replaced one may be reused. A node that is
   // not a copy does not become one, so that it keeps its number.
-  Status record_origin(const UpperNode& node, Written written) {
-    Origin origin{.upper = node.node.inode, .base_path = is_own(node) ? "" : node.path};
-    origin.seen = WARREN_TRY(base_.find(node.path));
+  Status record_origin(const UpperNode& node, const std::string& base_path, Written written) {
+    Origin origin{.upper = node.node.inode, .base_path = is_own(node) ? "" : base_path};
+    origin.seen = WARREN_TRY(base_.find(base_path));
     if (origin.seen && written == Written::kPartly) origin.seen->ctime = {};  // it is touched
+    if (origin.seen && written == Written::kWhole) WARREN_TRY(take_times(node, *origin.seen));
     if (node.origin != nullptr) origin.hidden_names = node.origin->hidden_names;
     if (is_own(node)) WARREN_TRY(overlay_.upper.remove_origin(node.node.inode));  // with the merge base of before
     WARREN_TRY(overlay_.upper.put_origin(origin));
-    return is_own(node) && origin.seen ? keep_merge_base(node, *origin.seen) : Status(Ok{});
+    return is_own(node) && origin.seen ? keep_merge_base(node, base_path, *origin.seen) : Status(Ok{});
   }
 
-  Status keep_merge_base(const UpperNode& node, const Attributes& written) {
+  // The base's filesystem may have rounded them.
+  Status take_times(const UpperNode& node, const Attributes& written) {
+    Attributes as = WARREN_TRY(overlay_.upper.fs().get_attributes(node.node.inode));
+    if (as.mtime == written.mtime && as.ctime <= written.ctime) return Ok{};
+    as.mtime = written.mtime;
+    as.ctime = std::min(as.ctime, written.ctime);
+    return overlay_.upper.restore(node.node.inode, as);
+  }
+
+  Status keep_merge_base(const UpperNode& node, const std::string& base_path, const Attributes& written) {
     if (!written.is_file() || written.size == 0 || written.size > limits::kAncestorBytes) return Ok{};
-    std::string content = WARREN_TRY(read_file(overlay_.base, node.path));
+    std::string content = WARREN_TRY(read_file(overlay_.base, base_path));
     return is_binary(content) ? Status(Ok{}) : overlay_.upper.keep_ancestor(node.node.inode, as_bytes(content));
   }
+
+  // A name that the agent has removed since it was staged.
+  struct Removal {
+    std::string path;
+    std::string base_path;
+    Attributes written;
+  };
 
   const AgentOverlay& overlay_;
   const Intent& intent_;
@@ -213,7 +285,10 @@ class Dropper {
   TreeFinder& base_;
   InUse in_use_;
   UpperEdit edit_;
+  Moves moves_;
+  Moves shown_at_;  // directory of the base, after the renames → the path that shows it
   std::unordered_map<std::string, std::string> gap_of_;
+  std::vector<Removal> removals_;  // their whiteouts are added last: a rename in the apply may remove one of that path
   std::vector<std::string> changed_;
 };
 

@@ -31,12 +31,6 @@ Result<bool> has_ancestors_content(const AgentOverlay& overlay, const TreeChange
   return content == *ancestor;
 }
 
-bool is_as_seen(const Attributes& now, const Attributes& seen) {
-  if (((now.mode ^ seen.mode) & S_IFMT) != 0 || now.inode != seen.inode) return false;
-  if (now.is_directory()) return true;
-  return now.size == seen.size && now.mtime == seen.mtime && has_same_mode(now, seen);
-}
-
 std::string describe(const TreeChange& change) {
   const Attributes& now = *change.before;
   if (!change.seen) {

@@ -67,6 +67,9 @@ class Discarder {
     const UpperNode* node = tree_.find(change.path);
     if (node == nullptr) return Ok{};
     if (change.kind == TreeChangeKind::kModified && node->node.is_directory()) return restore_dir(change, *node);
+    bool may_be_open = in_use_ == InUse::kYes && node->is_kept_new() && node->node.nlink == 1;
+    if (may_be_open && change.kind == TreeChangeKind::kModified && node->node.is_file())
+      return restore_file(change, *node);
     if (node->node.is_directory()) {
       WARREN_TRY(edit_.remove_whiteouts_below(change.path));
       WARREN_TRY(remove_dirs_below(change.path));
@@ -74,6 +77,30 @@ class Discarder {
     bool is_removed = WARREN_TRY(edit_.remove(change.path));
     if (!is_removed || node->is_nameless) return Ok{};
     return restore_place(*node);
+  }
+
+  // A file that an apply has written to the base, and that stayed here for those who have it open: they go on with what
+  // the base has.
+  Status restore_file(const TreeChange& change, const UpperNode& node) {
+    WARREN_TRY(edit_.take_content(node, change.base_path));
+    std::optional<Attributes> as = WARREN_TRY(base_.find(change.base_path));
+    if (!as) return Error(Code::kConflict, quote(change.path) + " has just been deleted from the base");
+    WARREN_TRY(copy_xattrs(as->inode, node.node.inode));
+    WARREN_TRY(overlay_.upper.restore(node.node.inode, *as));
+    Origin origin = *node.origin;
+    origin.seen = as;
+    return overlay_.upper.put_origin(origin);
+  }
+
+  Status copy_xattrs(Inode from, Inode to) {
+    FileSystem& fs = overlay_.upper.fs();
+    XattrMap ours = WARREN_TRY(read_xattrs(fs, to));
+    XattrMap theirs = WARREN_TRY(read_xattrs(overlay_.base, from));
+    for (const auto& [name, value] : ours) {
+      if (!theirs.contains(name)) WARREN_TRY(fs.remove_xattr(to, name));
+    }
+    for (const auto& [name, value] : theirs) WARREN_TRY(fs.set_xattr(to, name, as_bytes(value), XattrMode::kAny));
+    return Ok{};
   }
 
   // Removes directories that existed only because of their content.
@@ -98,15 +125,7 @@ class Discarder {
   Status restore_dir(const TreeChange& change, const UpperNode& node) {
     std::optional<Attributes> as = WARREN_TRY(base_.find(change.base_path));
     if (!as) return Ok{};
-    FileSystem& fs = overlay_.upper.fs();
-    XattrMap ours = WARREN_TRY(read_xattrs(fs, node.node.inode));
-    XattrMap theirs = WARREN_TRY(read_xattrs(overlay_.base, as->inode));
-    for (const auto& [name, value] : ours) {
-      if (!theirs.contains(name)) WARREN_TRY(fs.remove_xattr(node.node.inode, name));
-    }
-    for (const auto& [name, value] : theirs) {
-      WARREN_TRY(fs.set_xattr(node.node.inode, name, as_bytes(value), XattrMode::kAny));
-    }
+    WARREN_TRY(copy_xattrs(as->inode, node.node.inode));
     WARREN_TRY(overlay_.upper.restore(node.node.inode, *as));
     if (node.replaces_dir) return Ok{};  // it still hides the base's content
     WARREN_TRY(edit_.show_base(change.path, change.base_path));

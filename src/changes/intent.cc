@@ -11,6 +11,10 @@ constexpr std::string_view kMagic = "warren-apply-5\n";
 constexpr std::string_view kMagicWithoutContent = "warren-apply-4\n";
 constexpr std::string_view kMagicWithoutTops = "warren-apply-3\n";  // and without Step::content
 
+// Of an AppliedChange.
+constexpr std::uint64_t kPartial = 1;
+constexpr std::uint64_t kMerged = 2;
+
 // Numbers are eight bytes, little-endian; a text is preceded by its length.
 class Writer {
  public:
@@ -181,7 +185,9 @@ bool read_change(Reader& in, AppliedChange& change) {
   change.size = in.number();
   change.mtime = in.time();
   change.ctime = in.time();
-  change.is_partial = in.number() != 0;
+  std::uint64_t flags = in.number();
+  change.is_partial = (flags & kPartial) != 0;
+  change.is_merged = (flags & kMerged) != 0;
   return in.is_good();
 }
 
@@ -213,7 +219,7 @@ std::string encode(const Intent& intent) {
     out.number(change.size);
     out.time(change.mtime);
     out.time(change.ctime);
-    out.number(change.is_partial ? 1 : 0);
+    out.number((change.is_partial ? kPartial : 0) | (change.is_merged ? kMerged : 0));
   }
   out.number(intent.tops.size());
   for (const std::string& top : intent.tops) out.text(top);

@@ -57,6 +57,7 @@ struct AppliedChange {
   Timestamp mtime;
   Timestamp ctime;
   bool is_partial = false;  // something was left out, and stays a change of the agent
+  bool is_merged = false;   // what was written is not the agent's content
 
   bool operator==(const AppliedChange&) const = default;
 };

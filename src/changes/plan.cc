@@ -143,6 +143,7 @@ Status Planner::add_all(const std::vector<TreeChange>& changes, const MergedCont
       applied.mtime = change.after->mtime;
       applied.ctime = change.after->ctime;
       applied.is_partial = stager_.is_partial(change.path);
+      applied.is_merged = merged != contents.end();
     }
     intent_.changes.push_back(std::move(applied));
   }

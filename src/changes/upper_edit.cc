@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "agent/agent_state.h"
+#include "base/limits.h"
 #include "base/path.h"
 #include "changes/compare.h"
 #include "fs/list_dir.h"
@@ -12,21 +13,43 @@ namespace warren {
 
 InUse find_use(Agent& agent) { return is_used_elsewhere(agent) ? InUse::kYes : InUse::kNo; }
 
-Status drop_untouched(Agent& agent) {
-  std::optional<AgentOverlay> overlay = agent.overlay();
-  if (!overlay || agent.store().is_read_only() || find_use(agent) == InUse::kYes) return Ok{};
-  auto unit = WARREN_TRY(overlay->upper.begin(UnitAccess::kWrite));
-  std::vector<Origin> rows = WARREN_TRY(overlay->upper.list_origins());
-  bool has_kept = std::any_of(rows.begin(), rows.end(), [](const Origin& row) {
-    return row.base_path.empty() && row.seen && !row.seen->is_directory();
+namespace {
+
+// One row lookup for each file of the base that the agent has changed; the tree is read only if it is worth it.
+Result<bool> may_have_untouched(UpperLayer& upper) {
+  std::vector<Origin> rows = WARREN_TRY(upper.list_origins());
+  return std::any_of(rows.begin(), rows.end(), [&](const Origin& row) {
+    if (!row.seen || row.seen->is_directory()) return false;
+    Result<Attributes> node = upper.fs().get_attributes(row.upper);
+    return node.ok() && is_as_recorded(*node, row);
   });
-  if (!has_kept) return Ok{};
+}
+
+}  // namespace
+
+Result<Dropped> drop_untouched(Agent& agent) {
+  std::optional<AgentOverlay> overlay = agent.overlay();
+  if (!overlay || agent.store().is_read_only()) return Dropped::kNothing;
+  auto unit = WARREN_TRY(overlay->upper.begin(UnitAccess::kWrite));
+  if (find_use(agent) == InUse::kYes) return Dropped::kNothing;  // whoever opens it from here on finds it done
+  bool may_have = WARREN_TRY(may_have_untouched(overlay->upper));
+  if (!may_have) return Dropped::kNothing;
   TreeFinder base(overlay->base);
   UpperTree tree = WARREN_TRY(UpperTree::read(*overlay, base));
   UpperEdit edit(*overlay, tree, base);
   WARREN_TRY(edit.remove_untouched());
   WARREN_TRY(edit.tidy());
-  return unit->commit();
+  WARREN_TRY(unit->commit());
+  return Dropped::kSomething;
+}
+
+Result<std::unique_ptr<Agent>> open_to_serve(const AgentOptions& options, Clock& clock) {
+  auto agent = WARREN_TRY(Agent::open(options, clock));
+  Result<Dropped> dropped = drop_untouched(*agent);
+  if (!dropped.ok() || *dropped == Dropped::kNothing) return agent;  // what is left hides the base, but loses nothing
+  WARREN_TRY(agent->close());
+  agent.reset();
+  return Agent::open(options, clock);
 }
 
 Status UpperEdit::remove_untouched() {
@@ -99,10 +122,32 @@ Status UpperEdit::remove_whiteout(std::string_view path) {
 Status UpperEdit::remove_whiteouts_below(std::string_view path) { return overlay_.upper.remove_whiteouts_below(path); }
 
 Status UpperEdit::add_whiteout(std::string_view path, std::string_view base_path, const Attributes& seen) {
-  std::optional<Inode> dir = find(split_parent(path).parent);
+  std::string_view above = split_parent(path).parent;
+  std::optional<Inode> dir = find(above);
+  while (!dir && above != "/") {  // a directory above is removed, too
+    above = split_parent(above).parent;
+    dir = find(above);
+  }
   if (!dir) return Error(Code::kInternal, "missing directory of the whiteout " + quote(path));
   WARREN_TRY(touch_parent(path));
   return overlay_.upper.add_whiteout(*dir, path, seen, base_path);
+}
+
+Status UpperEdit::take_content(const UpperNode& node, std::string_view base_path) {
+  auto changed = [&] { return Error(Code::kConflict, quote(base_path) + " has just been changed in the base"); };
+  std::optional<Attributes> from = WARREN_TRY(base_.find(base_path));
+  if (!from || !from->is_file()) return changed();
+  FileSystem& fs = overlay_.upper.fs();
+  Inode file = node.node.inode;
+  WARREN_TRY(fs.set_attributes(file, {.mode = {}, .uid = {}, .gid = {}, .size = 0, .atime = {}, .mtime = {}}));
+  std::string part;
+  for (std::uint64_t at = 0; at < from->size; at += part.size()) {
+    part.resize(limits::kCopyBytes);
+    part.resize(WARREN_TRY(overlay_.base.read(from->inode, at, as_mutable_bytes(part))));
+    if (part.empty()) return changed();
+    WARREN_TRY(fs.write(file, at, as_bytes(part)));
+  }
+  return Ok{};
 }
 
 Status UpperEdit::show_base(std::string_view path, std::string_view base_path) {

@@ -1,6 +1,7 @@
 // Removes changes from the upper layer, so that the base shows again. Shared by discard and apply.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,7 +21,11 @@ InUse find_use(Agent& agent);  // by another process: is_used_elsewhere
 // Removes nodes that stayed in the upper layer after an apply, for those who had them open, and that the agent has not
 // touched since. Does nothing while another process has the agent open, and little if there are none. The merged tree
 // of this agent object is not updated: close it afterwards.
-Status drop_untouched(Agent& agent);
+enum class Dropped { kNothing, kSomething };
+Result<Dropped> drop_untouched(Agent& agent);
+
+// Opens an agent for a mount or a run. What is left from one that was killed is dropped first, since it hides the base.
+Result<std::unique_ptr<Agent>> open_to_serve(const AgentOptions& options, Clock& clock);
 
 // Use it within one write unit of the upper layer. Paths are those of the merged tree. A directory that exists in the
 // upper layer only because of nodes below it is removed with them; the others keep their times. The merged tree of the
@@ -43,6 +48,9 @@ class UpperEdit {
   Status remove_whiteout(std::string_view path);
   Status remove_whiteouts_below(std::string_view path);
   Status add_whiteout(std::string_view path, std::string_view base_path, const Attributes& seen);
+
+  // Replaces the content of a file by that of the base's file.
+  Status take_content(const UpperNode& node, std::string_view base_path);
 
   // Makes a directory show the base's directory of that path, whatever it showed before.
   Status show_base(std::string_view path, std::string_view base_path);

@@ -9,12 +9,15 @@
 
 namespace warren {
 
+bool is_as_recorded(const Attributes& node, const Origin& origin) {
+  if (!origin.seen || node.is_directory()) return false;
+  const Attributes& seen = *origin.seen;
+  return node.size == seen.size && node.mtime == seen.mtime && has_same_mode(node, seen) && node.ctime <= seen.ctime;
+}
+
 bool UpperNode::is_untouched() const {
-  if (origin == nullptr || !origin->seen || node.is_directory() || is_nameless) return false;
+  if (origin == nullptr || is_nameless || !there || !is_as_recorded(node, *origin)) return false;
   const Attributes& seen = *origin->seen;
-  bool is_same = node.size == seen.size && node.mtime == seen.mtime && has_same_mode(node, seen) &&
-                 ((node.mode ^ seen.mode) & S_IFMT) == 0;
-  if (!is_same || node.ctime > seen.ctime) return false;
   bool has_one_name = node.nlink == 1;
   if (is_kept_new()) return has_one_name || (there && there->inode == seen.inode);
   return has_one_name && seen.nlink == 1 && origin->hidden_names == 0 && origin->base_path == place;

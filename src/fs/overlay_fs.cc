@@ -123,12 +123,16 @@ Status OverlayFs::reload() {
   numbers_.clear();
   shown_as_.clear();
   opaque_.clear();
+  applied_.clear();
   lost_names_.clear();
   root_is_copied_ = false;
   for (Origin& origin : origins) {
     if (origin.upper == kRootInode) root_is_copied_ = true;
-    else if (origin.base_path.empty()) opaque_.insert(origin.upper);
-    else if (origin.seen && (!origin.is_orphan || retained_.contains(origin.seen->inode))) {
+    else if (origin.base_path.empty()) {
+      opaque_.insert(origin.upper);
+      if (origin.seen) applied_.emplace(origin.upper, *origin.seen);
+      if (origin.seen) base_.reserve_number(origin.seen->inode, origin.seen->generation);
+    } else if (origin.seen && (!origin.is_orphan || retained_.contains(origin.seen->inode))) {
       base_.reserve_number(origin.seen->inode, origin.seen->generation);
       bool is_dir = origin.seen->is_directory();
       Inode number = is_dir ? show_dir_as(origin.upper, origin.seen->inode) : origin.seen->inode;

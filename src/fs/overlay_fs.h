@@ -195,6 +195,7 @@ class OverlayFs final : public FileSystem {
   Result<std::optional<Attributes>> find_in_base(const Dir& dir, std::string_view name);
   Result<std::set<std::string, std::less<>>*> whiteouts_of(Inode number, Dir& dir);
   Result<std::optional<Inode>> find_base_dir(Inode parent, std::string_view name, const Copy* copy);
+  Status join_base(Inode number, Dir& dir);
   Dir& know_dir(Inode number, Inode parent, std::string_view name, std::optional<Inode> base);
   Result<std::uint32_t> count_links(Inode number, const Attributes& own);
   Result<bool> is_empty(Inode number);
@@ -220,6 +221,9 @@ class OverlayFs final : public FileSystem {
   Result<std::optional<std::string>> read_ancestor(Inode number, const Attributes& file);
   Result<std::optional<std::string>> find_replaced(const std::optional<Attributes>& own,
                                                    const std::optional<Attributes>& in_base);
+  Result<std::optional<Attributes>> find_seen(Inode parent, std::string_view name,
+                                              const std::optional<Attributes>& own);
+  Status record_unseen(Inode upper_node, const Attributes& seen);
   Result<std::vector<ByteRange>*> ranges_of(Copy& copy);
   Result<Inode> find_base_of(Inode number, const Copy& copy);  // kIo if it is no longer what was copied
   Result<Inode> node_for_change(Inode node, std::uint64_t begin, std::uint64_t end, std::uint64_t content_max);
@@ -276,6 +280,8 @@ class OverlayFs final : public FileSystem {
   std::unordered_map<Inode, Inode> numbers_;   // of copies, by upper-layer number
   std::unordered_map<Inode, Inode> shown_as_;  // base's directory → the upper-layer number that it is shown with
   std::unordered_set<Inode> opaque_;           // by upper-layer number
+  // What the agent knows of the base's node under the name of a node that is no copy, by upper-layer number.
+  std::unordered_map<Inode, Attributes> applied_;
   std::unordered_map<Inode, Lost> lost_names_;
   std::unordered_map<Inode, std::vector<Place>> places_;
   std::unordered_map<Inode, std::uint64_t> retained_;

@@ -187,6 +187,34 @@ Result<std::optional<std::string>> OverlayFs::find_replaced(const std::optional<
   return content.ok() ? std::move(content) : Result<std::optional<std::string>>(std::optional<std::string>());
 }
 
+// What the agent saw of the base's node under a name, if that may be older than what the base has now: `own`, the node
+// of the upper layer with that name, is a copy of it, or was applied to it; or the name was removed. The row of a
+// whiteout and of a node that takes the name over has this, so that newer work in the base is a conflict.
+Result<std::optional<Attributes>> OverlayFs::find_seen(Inode parent, std::string_view name,
+                                                       const std::optional<Attributes>& own) {
+  std::optional<Attributes> none;
+  if (own && own->is_directory()) return none;
+  if (own) {
+    if (auto applied = applied_.find(own->inode); applied != applied_.end()) return std::optional(applied->second);
+    Copy* copy = find_copy(number_of(own->inode));
+    bool is_from_here = copy && copy->base_path == base_path_of(parent, name);
+    return is_from_here ? copy->seen : none;
+  }
+  auto* whiteouts = WARREN_TRY(whiteouts_of(parent, dirs_.at(parent)));
+  if (!whiteouts->contains(name)) return none;
+  return upper_.find_removed(path_of(parent, name));
+}
+
+// For a node that takes the name of one in the base which the agent has not seen as it is now.
+Status OverlayFs::record_unseen(Inode upper_node, const Attributes& seen) {
+  Origin origin{.upper = upper_node, .base_path = "", .seen = seen};
+  origin.seen->ctime = {};  // never taken for a node that equals the base's
+  WARREN_TRY(upper_.put_origin(origin));
+  opaque_.insert(upper_node);
+  applied_.insert_or_assign(upper_node, *origin.seen);
+  return Ok{};
+}
+
 Result<std::vector<ByteRange>*> OverlayFs::ranges_of(Copy& copy) {
   if (!copy.ranges) copy.ranges = WARREN_TRY(upper_.list_base_ranges(copy.upper));
   return &*copy.ranges;

@@ -56,11 +56,25 @@ OverlayFs::Dir& OverlayFs::know_dir(Inode number, Inode parent, std::string_view
 Result<OverlayFs::Dir*> OverlayFs::enter(Inode number) {
   if (number == kRootInode && !dirs_.contains(kRootInode)) know_dir(kRootInode, kRootInode, "", kRootInode);
   auto known = dirs_.find(number);
-  if (known != dirs_.end() && !is_gone(number)) return &known->second;
+  if (known != dirs_.end() && !is_gone(number)) {
+    WARREN_TRY(join_base(number, known->second));
+    return &known->second;
+  }
   View where = WARREN_TRY(view(number));
   Attributes found = WARREN_TRY(layer_attributes(where));
   if (!found.is_directory()) return Error(Code::kNotDirectory, "it is not a directory");
   return Error(Code::kStale, fmt::format("directory {} was not looked up", number.value));
+}
+
+// A program may use a directory that was new here when it was looked up, and that an apply has written to the base
+// since.
+Status OverlayFs::join_base(Inode number, Dir& dir) {
+  if (dir.base || is_base_number(number) || removed_.contains(number)) return Ok{};
+  Copy* copy = find_copy(number);
+  if (!copy) return Ok{};
+  std::optional<Inode> base = WARREN_TRY(find_base_dir(dir.parent, dir.name, copy));
+  if (base) know_dir(number, dir.parent, dir.name, base);
+  return Ok{};
 }
 
 Result<OverlayFs::Dir*> OverlayFs::enter_to_change(Inode number) {
@@ -248,12 +262,16 @@ Result<Attributes> OverlayFs::make(Inode parent, std::string_view name, const Ma
     Dir& dir = dirs_.at(parent);
     std::optional<Attributes> below = WARREN_TRY(find_in_base(dir, name));
     auto* whiteouts = WARREN_TRY(whiteouts_of(parent, dir));
-    std::optional<std::string> replaced = WARREN_TRY(find_replaced(std::nullopt, below));
+    std::optional<Attributes> seen;
+    if (below) seen = WARREN_TRY(find_seen(parent, name, std::nullopt));
+    bool is_unseen = seen && !is_as_seen(*below, *seen);
+    std::optional<std::string> replaced = WARREN_TRY(find_replaced(std::nullopt, is_unseen ? std::nullopt : below));
     if (replaced) WARREN_TRY(upper_.reserve(replaced->size()));
     std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
     Attributes made = WARREN_TRY(maker(top));
     bool is_new_file = made.is_file() && made.nlink == 1;  // not another name of a node that has its own merge base
     if (replaced && is_new_file) WARREN_TRY(upper_.keep_ancestor(made.inode, as_bytes(*replaced)));
+    if (is_unseen && !made.is_directory() && made.nlink == 1) WARREN_TRY(record_unseen(made.inode, *seen));
     if (whiteouts->contains(name)) WARREN_TRY(upper_.cover_whiteout(path_of(parent, name)));
     bool hides = made.is_directory() && below && below->is_directory();
     if (hides) WARREN_TRY(upper_.put_origin({.upper = made.inode, .base_path = "", .seen = {}, .hidden_names = 0}));
@@ -348,13 +366,15 @@ Status OverlayFs::remove(Inode parent, std::string_view name, const Attributes& 
   std::optional<Attributes> own = WARREN_TRY(find_in_upper(parent, name));
   std::optional<Attributes> below = WARREN_TRY(find_in_base(dir, name));
   if (below && WARREN_TRY(whiteouts_of(parent, dir))->contains(name)) below.reset();
+  std::optional<Attributes> seen;
+  if (below && own) seen = WARREN_TRY(find_seen(parent, name, own));
   std::string path = path_of(parent, name);
   std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
   bool is_new_file = own && own->is_file() && find_copy(entry.inode) == nullptr;
   WARREN_TRY(remove_own(top, name, entry, own));
   if (is_new_file && below) WARREN_TRY(upper_.remove_origin(own->inode));  // what it replaced
   std::string base_path = base_path_of(parent, name);
-  if (below) WARREN_TRY(upper_.add_whiteout(top, path, *below, base_path));
+  if (below) WARREN_TRY(upper_.add_whiteout(top, path, seen.value_or(*below), base_path));
   else if (entry.is_directory()) WARREN_TRY(upper_.remove_whiteouts_below(path));  // from its origin
   Attributes changed = WARREN_TRY(upper().get_attributes(top));
   WARREN_TRY(unit->commit());
@@ -362,6 +382,7 @@ Status OverlayFs::remove(Inode parent, std::string_view name, const Attributes& 
     base_.reserve_number(below->inode, below->generation);
     lose_name(below->inode, base_path, changed.mtime);
   }
+  if (own && own->nlink <= 1) applied_.erase(own->inode);
   record_removal(parent, name, entry, own, below, changed.mtime);
   return Ok{};
 }

@@ -175,11 +175,17 @@ Status OverlayFs::replace(const Side& from, const Side& to) {
   ->contains(to.name);
   std::optional<Attributes> moved = WARREN_TRY(find_in_upper(from.parent, from.name));
   bool is_new_file = moved && moved->is_file() && find_copy(from.entry->inode) == nullptr;
+  std::optional<Attributes> seen_from;
+  if (from.in_base) seen_from = WARREN_TRY(find_seen(from.parent, from.name, moved));
+  std::optional<Attributes> seen_to;
+  bool is_new_node = moved && !moved->is_directory() && find_copy(from.entry->inode) == nullptr;
+  if (is_new_node && to.in_base) seen_to = WARREN_TRY(find_seen(to.parent, to.name, own));
+  bool is_unseen = seen_to && !is_as_seen(*to.in_base, *seen_to);
   std::optional<std::string> replaced;
   if (is_new_file) {
     Copy* there = own ? find_copy(to.entry->inode) : nullptr;
     bool is_from_elsewhere = there != nullptr && there->base_path != base_path_of(to.parent, to.name);
-    replaced = WARREN_TRY(find_replaced(is_from_elsewhere ? std::nullopt : own, to.in_base));
+    replaced = WARREN_TRY(find_replaced(is_from_elsewhere ? std::nullopt : own, is_unseen ? std::nullopt : to.in_base));
   }
   if (replaced) WARREN_TRY(upper_.reserve(replaced->size()));
   std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
@@ -189,17 +195,21 @@ Status OverlayFs::replace(const Side& from, const Side& to) {
   WARREN_TRY(upper().rename(upper_from, from.name, upper_to, to.name, RenameMode::kReplace));
   bool has_row = moved && !moved->is_directory() && opaque_.contains(moved->inode);
   if ((is_new_file && from.in_base) || has_row) WARREN_TRY(upper_.remove_origin(moved->inode));  // of its old place
+  if (moved) applied_.erase(moved->inode);
+  if (is_unseen) WARREN_TRY(record_unseen(moved->inode, *seen_to));
   if (replaced) WARREN_TRY(upper_.keep_ancestor(moved->inode, as_bytes(*replaced)));
   if (from.entry->is_directory()) {
     WARREN_TRY(upper_.remove_whiteouts_below(new_path));
     WARREN_TRY(upper_.move_whiteouts_below(old_path, new_path));
   }
-  if (from.in_base) WARREN_TRY(upper_.add_whiteout(upper_from, old_path, *from.in_base, old_base_path));
+  if (from.in_base)
+    WARREN_TRY(upper_.add_whiteout(upper_from, old_path, seen_from.value_or(*from.in_base), old_base_path));
   if (is_whiteout) WARREN_TRY(upper_.cover_whiteout(new_path));
   WARREN_TRY(hide_base_below(from, to));
   Attributes changed = WARREN_TRY(upper().get_attributes(upper_to));
   WARREN_TRY(lose_covered_link(to, changed.mtime));
   WARREN_TRY(unit->commit());
+  if (own && own->nlink <= 1) applied_.erase(own->inode);
   if (to.entry) record_removal(to.parent, to.name, *to.entry, own, std::nullopt, changed.mtime);
   settle_moved(from, to);
   Dir& old_dir = dirs_.at(from.parent);

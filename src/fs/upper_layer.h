@@ -51,6 +51,14 @@ struct Whiteout {
   bool operator==(const Whiteout&) const = default;
 };
 
+// Whether the base's node is what was seen of it. Of a directory only the node counts: its entries are compared by
+// name.
+inline bool is_as_seen(const Attributes& now, const Attributes& seen) {
+  if (((now.mode ^ seen.mode) & S_IFMT) != 0 || now.inode != seen.inode) return false;
+  if (now.is_directory()) return true;
+  return now.size == seen.size && now.mtime == seen.mtime && now.mode == seen.mode && now.owner == seen.owner;
+}
+
 // One of several names of a node in the base that no longer leads to it, whatever is there now.
 struct LostLink {
   std::string base_path;
@@ -122,6 +130,8 @@ class UpperLayer {
   virtual Status remove_whiteouts_below(std::string_view dir) = 0;
   virtual Result<std::vector<std::string>> list_whiteouts_in(std::string_view dir) = 0;  // names
   virtual Result<std::vector<Whiteout>> list_whiteouts() = 0;                            // by path
+  // Whiteout::seen of the path; also nullopt if there is no whiteout.
+  virtual Result<std::optional<Attributes>> find_removed(std::string_view path) = 0;
 
   virtual Result<std::vector<Origin>> list_origins() = 0;
   virtual Status put_origin(const Origin& origin) = 0;  // replaces one for the same node

@@ -160,7 +160,7 @@ class RunServer {
     how.audit_reads = AuditReads::kByOpening;
     if (plan_.home) home_ = WARREN_TRY(HomeLayer::open(options_.home_layer, plan_, how.hidden, clock_));
     WARREN_TRY(add_hidden_paths(session_.file(), plan_.base, how.hidden));
-    agent_ = WARREN_TRY(Agent::open(how, clock_));
+    agent_ = WARREN_TRY(open_to_serve(how, clock_));
     if (plan_.namespace_path) WARREN_TRY(open_namespace());
     if (agent_->unrecorded()) options_.warn(*agent_->unrecorded());
     anchorer_ = WARREN_TRY(Anchorer::start(*agent_, options_.anchor, clock_));

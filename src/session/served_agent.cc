@@ -111,7 +111,7 @@ Result<std::unique_ptr<ServedAgent>> ServedAgent::mount(const ServeOptions& opti
   how.caller = {.agent = {}, .space = Space::kUser, .door = std::move(door), .session = {}};
   how.audit_reads = AuditReads::kByOpening;
   how.may_record = true;  // the kernel refuses changes through a read-only mount
-  served->agent_ = WARREN_TRY(Agent::open(how, clock));
+  served->agent_ = WARREN_TRY(open_to_serve(how, clock));
   bool shows_base = served->agent_->base() && !options.namespaces;
   if (shows_base) WARREN_TRY(check_outside(options.dir, *served->agent_->base()));
   if (options.namespaces) {

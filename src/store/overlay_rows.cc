@@ -56,6 +56,7 @@ void bind_generation(Statement& statement, int column, std::uint64_t generation)
 struct OverlayRows::Statements {
   Statement list_in;
   Statement list_whiteouts;
+  Statement find_removed;
   Statement list_lost;
   Statement lose_link;
   Statement restore_link;
@@ -132,6 +133,10 @@ Status OverlayRows::prepare_whiteouts() {
                       : Sql("SELECT path, NULL FROM fs_whiteout ORDER BY path");
   sql_->list_in = WARREN_TRY(db.prepare(list_in));
   sql_->list_whiteouts = WARREN_TRY(db.prepare(list));
+  if (!has_own_) return Ok{};
+  sql_->find_removed =
+      WARREN_TRY(db.prepare("SELECT base_ino, mode, nlink, uid, gid, size, mtime, mtime_nsec, ctime, ctime_nsec, rdev "
+                            "FROM wr_whiteout WHERE path = ?"));
   return Ok{};
 }
 
@@ -367,6 +372,14 @@ Result<std::vector<Whiteout>> OverlayRows::list_whiteouts() {
     whiteouts.push_back(std::move(row));
   }
   return whiteouts;
+}
+
+Result<std::optional<Attributes>> OverlayRows::find_removed(std::string_view path) {
+  if (!has_own_) return std::optional<Attributes>();
+  sql_->find_removed.bind(1, path);
+  Rows rows = sql_->find_removed.rows();
+  if (!WARREN_TRY(rows.next())) return std::optional<Attributes>();
+  return std::optional(seen_of(rows, 0));
 }
 
 Result<std::vector<Origin>> OverlayRows::list_origins() {

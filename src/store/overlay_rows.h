@@ -43,6 +43,7 @@ class OverlayRows final : public UpperLayer {
   Status remove_whiteouts_below(std::string_view dir) override;
   Result<std::vector<std::string>> list_whiteouts_in(std::string_view dir) override;
   Result<std::vector<Whiteout>> list_whiteouts() override;
+  Result<std::optional<Attributes>> find_removed(std::string_view path) override;
 
   Result<std::vector<Origin>> list_origins() override;
   Status put_origin(const Origin& origin) override;
