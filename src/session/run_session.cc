@@ -116,6 +116,8 @@ class Run {
     observer_.on_start(facts());
     TerminalState terminal = TerminalState::capture();
     Result<Ended> ended = run_command();
+    bool has_run = ended.ok() && ended->problem.empty();
+    if (!has_run) lift_nothing();
     session_->remove_process(::getpid());
     running_.reset();
     Result<JoinedSession::Left> left = joined_->leave(options_.at_end);
@@ -218,9 +220,17 @@ class Run {
       }));
     }
     keeps_walls_ = all.walls != kept;
+    kept_walls_ = std::move(kept);
     walls_ = std::move(all.walls);
     missing_ = std::move(all.missing);
     return Ok{};
+  }
+
+  // After a command that never ran: what it would have lifted stays.
+  void lift_nothing() {
+    if (!keeps_walls_) return;
+    Status stored = store_walls(session_->path(), join_walls(kept_walls_, walls_));
+    if (!stored.ok()) observer_.on_failure(stored.error());
   }
 
   // Of the paths that earlier runs hid and that do not exist now, those whose names can be hidden: in what is served by
@@ -513,6 +523,7 @@ class Run {
   std::unique_ptr<RunningEntry> running_;
   std::optional<Plan::Home> home_;
   std::string home_layer_;
+  SessionWalls kept_walls_;            // by earlier runs
   SessionWalls walls_;                 // to keep with the session
   bool keeps_walls_ = false;           // they are not what it has already
   std::vector<std::string> missing_;   // that earlier runs hid, and that do not exist now

@@ -161,6 +161,16 @@ Status store_walls(const std::string& session_dir, const SessionWalls& walls) {
       .within("keep the session's restrictions");
 }
 
+std::vector<std::string> describe_walls(const SessionWalls& walls) {
+  std::vector<std::string> words;
+  if (walls.net) words.push_back(fmt::format("network {}", fmt::join(*walls.net, ",")));
+  if (walls.hide.size() == 1) words.push_back(fmt::format("{} hidden", quote(walls.hide[0])));
+  if (walls.hide.size() > 1) words.push_back(fmt::format("{} paths hidden", walls.hide.size()));
+  if (walls.shows_only_tools) words.emplace_back("only tools and settings of the home");
+  if (!walls.has_default_allows) words.emplace_back("sign-ins are not written");
+  return words;
+}
+
 SessionWalls join_walls(const SessionWalls& first, const SessionWalls& second) {
   SessionWalls both = first;
   for (const std::string& path : second.hide) {

@@ -24,6 +24,9 @@ struct SessionWalls {
 Result<SessionWalls> load_walls(const std::string& session_dir);
 Status store_walls(const std::string& session_dir, const SessionWalls& walls);
 
+// Each in a few words, for people: "network none".
+std::vector<std::string> describe_walls(const SessionWalls& walls);
+
 // For a session made of two: what either of them keeps out.
 SessionWalls join_walls(const SessionWalls& first, const SessionWalls& second);
 

@@ -238,6 +238,8 @@ class Sessions(commanding.Commands):
         self.world.run("--keep", "--hide", secret, *look)
         self.assertIn("s3cret", self.world.run("--allow", secret, *look).stdout)
         self.assertNotIn("s3cret", self.world.run(*look).stdout)
+        self.assertEqual(self.world.run("--session", "s", "--read", secret, "--", "/nonexistent").returncode, 127)
+        self.assertNotIn("s3cret", self.world.run(*look).stdout)
         secret.unlink()
         process = self.world.start("run", "--session", "s", "--", "sh", "-c", "echo on; read line; cat secret; echo end",
                                    stdin=subprocess.PIPE, text=True)
@@ -246,6 +248,15 @@ class Sessions(commanding.Commands):
         os.chown(secret, self.uid, self.uid)
         self.assertEqual(process.communicate("go\n", timeout=sandboxed.PATIENCE_SECONDS)[0], "end\n")
         secret.unlink()
+
+    def test_restrictions_that_end_with_a_session_are_named(self):
+        secret = self.world.base / "file"
+        self.world.run("--session", "s", "--no-network", "--hide", secret, "--", "sh", "-c", "echo 1 > new")
+        done = self.world.warren("apply", "session:s")
+        self.assertEqual(self.world.sessions(), [])
+        self.assertIn("its restrictions end with it, a new session of this name needs them again: "
+                      f"network none, '{secret}' hidden\n", done.stderr)
+        self.before = sandboxed.checksum(self.world.base)
 
     def test_a_kept_hidden_path_that_cannot_be_hidden_now_is_named(self):
         folder = self.world.base / "folder"
@@ -380,6 +391,9 @@ class AsRoot(Sessions, unittest.TestCase):
             self.assertEqual(world.warren("discard", "s", "--yes").returncode, 0)
             self.assertEqual(world.sessions(), ["s"])
             self.assertEqual(world.warren("sessions", "prune", "--empty", "--yes").stdout, "nothing to delete\n")
+            done = world.warren("sessions", "rename", "s", "t")
+            self.assertEqual((done.returncode, world.sessions()), (1, ["s"]))
+            self.assertIn("is open in another process", done.stderr)
             done = world.warren("sessions", "delete", "s", "--yes")
             self.assertIn("is open in another process", done.stderr)
             (point / "later").write_text("kept")
