@@ -318,12 +318,24 @@ Status SessionDir::remove() const {
 
 std::string SessionDir::socket_path() const { return fmt::format("/proc/self/fd/{}/{}", dir_.get(), kSocket); }
 
+namespace {
+
+// A mount or a server would go on with a path that is not there any more.
+Status refuse_open(const SessionDir& session) {
+  if (!WARREN_TRY(is_open_somewhere(session.file()))) return Ok{};
+  return Error(Code::kBusy, fmt::format("session {} is open in another process, such as a mount", quote(session.id())),
+               "stop that process, then try again");
+}
+
+}  // namespace
+
 Status rename_session(const std::string& from, const std::string& to) {
   SessionDir session = WARREN_TRY(SessionDir::open_existing(from));
   WARREN_TRY(check_new_agent_id(to));
   std::string target = WARREN_TRY(path_of_session(to));
   Fd held = WARREN_TRY(session.lock());
   if (WARREN_TRY(session.is_running())) return is_busy(from);
+  WARREN_TRY(refuse_open(session));
   if (::renameat2(AT_FDCWD, session.path().c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) == 0) return Ok{};
   if (errno == EEXIST) return Error(Code::kExists, fmt::format("session {} already exists", quote(to)));
   return system_error(errno, fmt::format("rename session {}", quote(from)));
@@ -332,10 +344,7 @@ Status rename_session(const std::string& from, const std::string& to) {
 Status delete_session(const std::string& id) {
   SessionDir session = WARREN_TRY(SessionDir::open_existing(id));
   Fd held = WARREN_TRY(session.lock());
-  if (WARREN_TRY(is_open_somewhere(session.file()))) {
-    return Error(Code::kBusy, fmt::format("session {} is open in another process, such as a mount", quote(id)),
-                 "stop that process, then try again");
-  }
+  WARREN_TRY(refuse_open(session));
   return session.remove();
 }
 

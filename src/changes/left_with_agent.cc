@@ -7,44 +7,13 @@
 #include "agent/checkpoints.h"
 #include "base/path.h"
 #include "changes/git.h"
+#include "changes/left_in_git.h"
 #include "changes/quarantine.h"
 #include "fs/tree_ops.h"
 #include "store/namespace_tree.h"
 
 namespace warren {
 namespace {
-
-bool is_hook(std::string_view path) {
-  bool is_of_submodule = path.starts_with("/.git/modules/") && path.find("/refs/") == path.npos;
-  return path.find(is_of_submodule ? "/hooks/" : "/.git/hooks/") != path.npos;
-}
-
-// Not those of a repository that the base does not have there, such as the one of a linked worktree.
-bool is_settings(const TreeChange& change) {
-  std::string_view path = change.path;
-  bool is_in_place = path.ends_with("/.git/config") || path.ends_with("/.git/config.worktree") ||
-                     (path.starts_with("/.git/modules/") && path.ends_with("/config"));
-  return is_in_place && change.before.has_value();
-}
-
-// "" for what git can make again, and for commits, which find_commits lists.
-std::string left_in_git(const TreeChange& change) {
-  constexpr std::string_view kTop = "/.git/";
-  std::string_view path = change.path;
-  if (change.node().is_directory()) return "";
-  if (is_hook(path)) return "hooks";
-  if (is_settings(change)) return "git settings";
-  if (!change.after) return "";
-  if (path == "/.git/refs/stash") return "the stash";
-  if (path.starts_with("/.git/refs/tags/")) return "tags";
-  if (path == "/.git/packed-refs") return "packed references";
-  bool is_object = path.find("/objects/") != path.npos;
-  if (is_object && path.starts_with("/.git/modules/")) return "commits of a submodule";
-  if (is_object && !path.starts_with(kTop)) {
-    return fmt::format("commits in {}", quote(path.substr(0, path.find("/.git/"))));
-  }
-  return "";
-}
 
 // "memory" and "files in the namespace", as far as there are such files.
 Status add_namespace(Agent& agent, std::vector<std::string>& left) {
@@ -74,17 +43,9 @@ Result<bool> has_wanted_trail(Agent& agent) {
 
 }  // namespace
 
-Result<std::vector<std::string>> list_left_with_agent(Agent& agent, const std::vector<TreeChange>& in_git) {
-  std::vector<std::string> left;
-  // A run makes a repository for a linked worktree, where .git is a file, with all references packed.
-  bool is_made_by_us = std::any_of(in_git.begin(), in_git.end(), [](const TreeChange& change) {
-    return change.path == "/.git" && change.after && change.after->is_directory();
-  });
-  for (const TreeChange& change : in_git) {
-    if (is_made_by_us && change.path == "/.git/packed-refs") continue;
-    std::string what = left_in_git(change);
-    if (!what.empty() && std::find(left.begin(), left.end(), what) == left.end()) left.push_back(std::move(what));
-  }
+Result<std::vector<std::string>> list_left_with_agent(Agent& agent, const AgentOverlay& overlay,
+                                                      const std::vector<TreeChange>& in_git) {
+  std::vector<std::string> left = list_left_in_git(overlay, in_git);
   WARREN_TRY(add_namespace(agent, left));
   if (!WARREN_TRY(agent.kv().list({.limit = 1})).empty()) left.emplace_back("keys");
   if (!WARREN_TRY(list_checkpoints(agent)).empty()) left.emplace_back("checkpoints");

@@ -13,7 +13,8 @@ namespace warren {
 // "the stash", "tags", "memory": in words, each once. `in_git` are the changes that leave_out_git has removed. Commits
 // on branches are not among them: apply brings those (changes/commits.h). Nor is the audit trail, unless somebody has
 // asked for it.
-Result<std::vector<std::string>> list_left_with_agent(Agent& agent, const std::vector<TreeChange>& in_git);
+Result<std::vector<std::string>> list_left_with_agent(Agent& agent, const AgentOverlay& overlay,
+                                                      const std::vector<TreeChange>& in_git);
 
 // Whether the agent's repository at the top of the base has objects that the base's does not have, such as those of a
 // commit that no branch names any more. Commits that were brought are in both. Runs git if there are new objects; true

@@ -317,8 +317,14 @@ void Session::finish(const Request& request, const Reply& reply, Answer answer) 
 }
 
 bool Session::begin(const Request& request, std::size_t size_bytes) {
+  bool is_call = request.method == "tools/call" && request.params.is_object();
+  auto tool = is_call ? request.params.find("name") : request.params.end();
   std::lock_guard lock(mutex_);
-  Running running{.is_cancelled = request.is_cancelled, .size_bytes = size_bytes, .subscriptions = {}, .end = {}};
+  Running running{.is_cancelled = request.is_cancelled,
+                  .is_command = is_call && tool != request.params.end() && *tool == "run",
+                  .size_bytes = size_bytes,
+                  .subscriptions = {},
+                  .end = {}};
   return running_.try_emplace(dump_json(request.id), std::move(running)).second;
 }
 
@@ -400,6 +406,14 @@ void Session::end_subscriptions() {
 void Session::cancel_all() {
   std::lock_guard lock(mutex_);
   for (auto& [id, running] : running_) *running.is_cancelled = true;
+  finished_.notify_all();
+}
+
+void Session::cancel_commands() {
+  std::lock_guard lock(mutex_);
+  for (auto& [id, running] : running_) {
+    if (running.is_command) *running.is_cancelled = true;
+  }
   finished_.notify_all();
 }
 

@@ -63,6 +63,7 @@ class Session {
   // Subscriptions of the stateless era are answered. The client is asked nothing any more.
   void end_subscriptions();
   void cancel_all();
+  void cancel_commands();  // calls of the tool `run`, which may take an hour
 
   std::optional<Revision> revision() const;  // nullopt: not initialised
   std::optional<int> log_level() const;
@@ -78,6 +79,7 @@ class Session {
   class Batch;
   struct Running {
     std::shared_ptr<std::atomic<bool>> is_cancelled;
+    bool is_command = false;                   // a call of the tool `run`
     std::size_t size_bytes = 0;                // of its message; 0 of subscriptions/listen, which keeps nothing of it
     std::vector<std::uint64_t> subscriptions;  // of subscriptions/listen
     Reply end;                                 // answers it; only of subscriptions/listen

@@ -165,12 +165,22 @@ Result<LineReader::Got> serve_lines(LineReader& reader, Session& session, const 
   }
 }
 
-// What came before the end of the input is answered, unless the server is to end at once.
+// Nobody reads the output any more. Without events poll() reports just that.
+bool has_no_reader(int output) {
+  pollfd reader{output, 0, 0};
+  return ::poll(&reader, 1, 0) > 0 && (reader.revents & (POLLERR | POLLHUP)) != 0;
+}
+
+// What came before the end of the input is answered, unless the server is to end at once. A command does not keep it:
+// it gets a moment, if somebody still reads.
 void wait_for_answers(Session& session, const StdioOptions& options) {
   constexpr std::chrono::milliseconds kLook{100};
+  auto end_of_commands = std::chrono::steady_clock::now() + options.command_patience;
   while (!session.wait_until_fewer_than(1, kLook)) {
     pollfd stop{options.stop_fd, POLLIN, 0};
     if (options.stop_fd >= 0 && ::poll(&stop, 1, 0) > 0) session.cancel_all();
+    bool is_time = std::chrono::steady_clock::now() >= end_of_commands;
+    if (is_time || has_no_reader(options.output)) session.cancel_commands();
   }
 }
 

@@ -17,10 +17,13 @@ struct StdioOptions {
   std::size_t threads = 4;
   // A client that has closed its side and reads nothing for so long is gone.
   std::chrono::milliseconds unread_patience{30'000};
+  // How long commands (the tool `run`) may go on after the end of input. None go on when nobody reads the output.
+  std::chrono::milliseconds command_patience{2'000};
 };
 
 // Serves one client until its end of input, or until stop_fd is readable. Requests that are running are answered; after
-// a stop, or if the client does not read, not all of them. Takes over the output: nothing else may write to it.
+// a stop, or if the client does not read, not all of them, and neither commands that go on for too long. Takes over the
+// output: nothing else may write to it.
 Status serve_stdio(Service& service, const StdioOptions& options);
 
 }  // namespace warren::mcp

@@ -5,6 +5,7 @@
 #include "agent/sessions.h"
 #include "os/host_files.h"
 #include "session/run_session.h"
+#include "session/session_walls.h"
 
 namespace warren {
 namespace {
@@ -22,8 +23,8 @@ Result<std::optional<std::string>> find_session_id(const std::string& id_or_path
 
 }  // namespace
 
-Result<std::optional<std::string>> remove_if_finished(const std::string& id_or_path, Clock& clock) {
-  std::optional<std::string> none;
+Result<std::optional<FinishedSession>> remove_if_finished(const std::string& id_or_path, Clock& clock) {
+  std::optional<FinishedSession> none;
   std::optional<std::string> id = WARREN_TRY(find_session_id(id_or_path));
   if (!id) return none;
   SessionDir session = WARREN_TRY(SessionDir::open_existing(*id));
@@ -31,8 +32,9 @@ Result<std::optional<std::string>> remove_if_finished(const std::string& id_or_p
   if (WARREN_TRY(session.is_running())) return none;
   if (!WARREN_TRY(summarise_session(session, clock)).is_empty()) return none;
   if (WARREN_TRY(is_open_somewhere(session.file()))) return none;  // a mount or a server would lose what it does next
+  SessionWalls walls = WARREN_TRY(load_walls(session.path()));
   WARREN_TRY(session.remove());
-  return id;
+  return std::optional(FinishedSession{.id = *std::move(id), .restrictions = describe_walls(walls)});
 }
 
 }  // namespace warren

@@ -3,15 +3,21 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
 
 namespace warren {
 
-// Deletes the session if nothing is left in it (SessionSummary::is_empty). Returns its id; nullopt if it stays: also
+struct FinishedSession {
+  std::string id;
+  std::vector<std::string> restrictions;  // that were kept with it, for people: a new session of this name has none
+};
+
+// Deletes the session if nothing is left in it (SessionSummary::is_empty). nullopt if it stays: also
 // because it is running or open elsewhere (a mount, a server), or the agent is not a session. Nobody in this process
 // may have it open.
-Result<std::optional<std::string>> remove_if_finished(const std::string& id_or_path, Clock& clock);
+Result<std::optional<FinishedSession>> remove_if_finished(const std::string& id_or_path, Clock& clock);
 
 }  // namespace warren

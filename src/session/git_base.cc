@@ -13,6 +13,7 @@
 #include "base/path.h"
 #include "changes/git.h"
 #include "fs/path_ops.h"
+#include "fs/tree_ops.h"
 #include "os/host_files.h"
 #include "os/host_tree.h"
 #include "sandbox/plan.h"
@@ -97,6 +98,17 @@ std::string setting_value(std::string_view text) {
   return value + "\"";
 }
 
+// So that what the agent changes later can be told from what we made (changes/left_in_git.h).
+Status set_one_time(Agent& agent) {
+  Timestamp made = WARREN_TRY(stat(agent.fs(), "/.git/objects/info/alternates"))
+  .mtime;
+  return walk(agent.fs(), "/.git", [&](const WalkEntry& entry) -> Result<WalkNext> {
+    if (!entry.attributes.is_file()) return WalkNext::kContinue;
+    WARREN_TRY(set_times(agent.fs(), entry.path, SetTime::to(made), SetTime::to(made), Follow::kNo));
+    return WalkNext::kContinue;
+  });
+}
+
 // The settings of the worktree, as git sees them, without those that belong to the main repository's layout.
 Status write_settings(Agent& agent, const std::string& base, const LinkedWorktree& worktree) {
   std::string text = WARREN_TRY(find_content(worktree.common, "config", kGitStateBytes))
@@ -179,7 +191,8 @@ Status make_worktree_repository(Agent& agent, const std::string& base, const Lin
   WARREN_TRY(write_file(agent.fs(), "/.git/objects/info/alternates", as_bytes(objects)));
   for (const char* name : kCopied) WARREN_TRY(copy_if_there(agent, worktree.git_dir, name));
   for (const char* name : kCopiedFromCommon) WARREN_TRY(copy_if_there(agent, worktree.common, name));
-  return write_settings(agent, base, worktree);
+  WARREN_TRY(write_settings(agent, base, worktree));
+  return set_one_time(agent);
 }
 
 }  // namespace warren

@@ -43,6 +43,8 @@
 namespace warren {
 namespace {
 
+constexpr std::string_view kKeepWord = "keep";
+constexpr std::string_view kDiscardWord = "discard";
 constexpr int kToolCallsMs = 100;     // between two looks for tool calls that have ended
 constexpr int kSignInMs = 1000;       // how long a changed sign-in may wait to be written outside
 constexpr int kEndMs = 10'000;        // for killed processes to end
@@ -156,6 +158,7 @@ class RunServer {
     }
     AgentOptions how{.id_or_path = session_.file(), .durability = Durability::kProcess, .commits = Commits::kGrouped};
     how.hidden = WARREN_TRY(hidden_from_base(plan_));
+    how.hidden.insert(how.hidden.end(), options_.names_to_hide.begin(), options_.names_to_hide.end());
     how.caller = {.agent = {}, .space = Space::kUser, .door = "run", .session = session_.id()};
     how.audit_reads = AuditReads::kByOpening;
     if (plan_.home) home_ = WARREN_TRY(HomeLayer::open(options_.home_layer, plan_, how.hidden, clock_));
@@ -351,6 +354,7 @@ class RunServer {
     if (message.ok() && !has_left) return carry_out(*message, commands_[index]);
     Client command = std::move(commands_[index]);
     commands_.erase(commands_.begin() + static_cast<std::ptrdiff_t>(index));
+    note_wish(has_left && message->fields.size() > 1 ? message->fields[1] : "");
     if (!has_left) return end_processes(command, -1);  // it was killed: nobody waits for an answer
     if (commands_.empty()) {
       last_ = std::move(command.socket);  // answered once everything is stored
@@ -358,6 +362,11 @@ class RunServer {
     } else {
       acknowledge_leave(command.socket, "others");
     }
+  }
+
+  // The last run may discard what runs before it left only if they wanted that, too.
+  void note_wish(std::string_view at_end) {
+    is_wanted_ = is_wanted_ || at_end == kKeepWord || (at_end != kDiscardWord && find_changes().anything);
   }
 
   void carry_out(Message& message, Client& command) {
@@ -374,8 +383,12 @@ class RunServer {
 
   void acknowledge_leave(const Fd& command, const char* which) {
     Changes changes = agent_ ? find_changes() : changes_;
-    std::vector<std::string> fields{"left", which, changes.anything ? "changed" : "same",
-                                    changes.memory ? "remembered" : "same", changes.refusals ? "refused" : "same"};
+    std::vector<std::string> fields{"left",
+                                    which,
+                                    changes.anything ? "changed" : "same",
+                                    changes.memory ? "remembered" : "same",
+                                    changes.refusals ? "refused" : "same",
+                                    is_wanted_ ? "wanted" : "same"};
     if (!closed_.ok()) {
       const Error& error = closed_.error();
       fields.insert(fields.end(), {error.message(), error.hint()});
@@ -477,8 +490,18 @@ class RunServer {
   std::optional<std::chrono::steady_clock::time_point> next_checkpoint_;
   Changes changes_;
   Status closed_ = Ok{};
+  bool is_wanted_ = false;  // what runs that have left made here
   bool should_end_ = false;
 };
+
+std::string_view word_of(AtEnd at_end) {
+  switch (at_end) {
+    case AtEnd::kKeep: return kKeepWord;
+    case AtEnd::kDiscard: return kDiscardWord;
+    case AtEnd::kKeepIfChanged: break;
+  }
+  return "keep-if-changed";
+}
 
 }  // namespace
 
@@ -544,8 +567,7 @@ Status JoinedSession::end_processes() const {
   int ready = 0;
   while ((ready = ::poll(&ended, 1, kEndMs)) < 0 && errno == EINTR) continue;
   if (ready > 0) return Ok{};
-  return Error(Code::kTimeout, "processes that this run started have not ended yet",
-               "they are killed, and end when the system call that they are in does");
+  return Error(Code::kTimeout, "processes that this run started have not ended yet", "the session goes on ending them");
 }
 
 void JoinedSession::ask_for_checkpoint() {
@@ -553,19 +575,20 @@ void JoinedSession::ask_for_checkpoint() {
   send_message(server_.get(), word).ignore("the server has ended, and the run with it");
 }
 
-Result<JoinedSession::Left> JoinedSession::leave() {
-  std::array<std::string, 1> word{"leave"};
-  WARREN_TRY(send_message(server_.get(), word));
+Result<JoinedSession::Left> JoinedSession::leave(AtEnd at_end) {
+  std::array<std::string, 2> words{"leave", std::string(word_of(at_end))};
+  WARREN_TRY(send_message(server_.get(), words));
   Message message = WARREN_TRY(receive_message(server_.get()));
-  bool has_failed = message.fields.size() == 7;
-  if (message.verb() != "left" || (message.fields.size() != 5 && !has_failed))
+  bool has_failed = message.fields.size() == 8;
+  if (message.verb() != "left" || (message.fields.size() != 6 && !has_failed))
     return Error(Code::kIo, "the session's server sent an unexpected answer");
   Left left{.was_last = message.fields[1] == "last",
             .has_changed = message.fields[2] == "changed",
             .has_new_memory = message.fields[3] == "remembered",
             .has_refusals = message.fields[4] == "refused",
+            .is_wanted = message.fields[5] == "wanted",
             .failure = {}};
-  if (has_failed) left.failure = Error(Code::kIo, message.fields[5], message.fields[6]);
+  if (has_failed) left.failure = Error(Code::kIo, message.fields[6], message.fields[7]);
   return left;
 }
 

@@ -22,6 +22,13 @@
 
 namespace warren {
 
+// What becomes of a session when a run has ended.
+enum class AtEnd {
+  kKeepIfChanged,  // delete a new session without changes
+  kKeep,
+  kDiscard,
+};
+
 struct ServerOptions {
   NetworkChoice network;
   RunLimits limits;
@@ -31,6 +38,7 @@ struct ServerOptions {
   std::vector<MountSpec> mounts;                              // in the namespace
   std::optional<AnchorOptions> anchor;                        // of the audit trail
   std::string home_layer;                                     // the file of the home's layer, if the plan has one
+  std::vector<std::string> names_to_hide;                     // nothing has them now; besides what the plan hides
   std::optional<std::chrono::milliseconds> checkpoint_every;  // if something has changed
   bool checkpoint_tool_calls = false;                         // one whenever a tool call has ended
   std::function<void(const std::string&)> warn;  // called in the server process, before start_run_server returns
@@ -63,9 +71,10 @@ class JoinedSession {
     bool has_changed = true;       // since the server started, the namespace included
     bool has_new_memory = false;   // the namespace has changed
     bool has_refusals = false;     // in the namespace, and recorded
+    bool is_wanted = false;        // by a run that has left: it said --keep, or had changes and not --discard
     std::optional<Error> failure;  // why not everything could be stored; only for the last
   };
-  Result<Left> leave();
+  Result<Left> leave(AtEnd at_end);
 
   // What enters with this mark (sandbox/run_mark.h) belongs to this run: the server ends it if we are killed.
   Status announce(int mark) const;

@@ -116,9 +116,11 @@ class Run {
     observer_.on_start(facts());
     TerminalState terminal = TerminalState::capture();
     Result<Ended> ended = run_command();
+    bool has_run = ended.ok() && ended->problem.empty();
+    if (!has_run) lift_nothing();
     session_->remove_process(::getpid());
     running_.reset();
-    Result<JoinedSession::Left> left = joined_->leave();
+    Result<JoinedSession::Left> left = joined_->leave(options_.at_end);
     terminal.restore();
     if (!ended.ok()) {
       tidy_up(left);
@@ -218,13 +220,39 @@ class Run {
       }));
     }
     keeps_walls_ = all.walls != kept;
+    kept_walls_ = std::move(kept);
     walls_ = std::move(all.walls);
+    missing_ = std::move(all.missing);
     return Ok{};
+  }
+
+  // After a command that never ran: what it would have lifted stays.
+  void lift_nothing() {
+    if (!keeps_walls_) return;
+    Status stored = store_walls(session_->path(), join_walls(kept_walls_, walls_));
+    if (!stored.ok()) observer_.on_failure(stored.error());
+  }
+
+  // Of the paths that earlier runs hid and that do not exist now, those whose names can be hidden: in what is served by
+  // us, and in a directory that exists.
+  Result<std::vector<std::string>> list_names_to_hide(const Plan& plan) const {
+    std::vector<std::string> names;
+    for (const std::string& path : missing_) {
+      bool is_served = is_within(path, plan.base) || (plan.home && is_within(path, plan.home->path));
+      bool has_dir = WARREN_TRY(find_host_file(std::string(directory_of(path))))
+      .has_value();
+      if (is_served && has_dir) names.push_back(path);
+      else
+        observer_.on_warning(
+            fmt::format("{} is to be hidden, but does not exist: this run sees it if it comes back", quote(path)));
+    }
+    return names;
   }
 
   Status start(Fd& held) {
     WARREN_TRY(take_kept_walls());
     Plan plan = WARREN_TRY(plan_walls());
+    std::vector<std::string> names_to_hide = WARREN_TRY(list_names_to_hide(plan));
     if (!is_new_) {
       OverlayAgent opened = WARREN_TRY(open_overlay(session_->file(), OpenMode::kReadOnly, clock_));
       WARREN_TRY(refuse_interrupted(*opened.agent, session_->id()));
@@ -245,6 +273,7 @@ class Run {
                       .mounts = mounts_,
                       .anchor = options_.anchor,
                       .home_layer = home_layer_,
+                      .names_to_hide = std::move(names_to_hide),
                       .checkpoint_every = options_.checkpoint_every,
                       .checkpoint_tool_calls = options_.checkpoint_tool_calls,
                       .warn = [this](const std::string& message) { observer_.on_warning(message); }};
@@ -340,8 +369,9 @@ class Run {
   Status check_joining() const {
     bool asks_for_walls = !options_.allow.empty() || !options_.read.empty() || !options_.hide.empty() ||
                           options_.has_asked_for_network || options_.has_asked_for_limits ||
-                          options_.has_asked_for_home || options_.default_allows != DefaultAllows::kSignIns ||
-                          options_.passthrough || options_.has_asked_for_namespace || options_.checkpoint_every ||
+                          options_.has_asked_for_home || options_.has_asked_for_default_allows ||
+                          options_.default_allows != DefaultAllows::kSignIns || options_.passthrough ||
+                          options_.has_asked_for_namespace || options_.checkpoint_every ||
                           options_.checkpoint_tool_calls || options_.has_asked_for_anchor;
     if (options_.at) {
       return Error(Code::kBusy,
@@ -352,8 +382,9 @@ class Run {
       return Error(
           Code::kInvalid,
           fmt::format("session {} is running, and its sandbox cannot be changed until it ends", quote(session_->id())),
-          "join it without --allow, --read, --hide, --home, --home-layer, --net, --no-network, --no-default-allows, "
-          "limits, --no-namespace, --mount, --mounts, --relay-as, --anchor, --checkpoint and --passthrough");
+          "join it without --allow, --read, --hide, --home, --home-layer, --net, --no-network, --default-allows, "
+          "--no-default-allows, limits, --no-namespace, --mount, --mounts, --relay-as, --anchor, --checkpoint and "
+          "--passthrough");
     }
     return check_base(joined_->base());
   }
@@ -464,7 +495,9 @@ class Run {
     if (!left.ok()) return observer_.on_end(*session_, {.fate = RunEnd::Fate::kServerLost, .network = network});
     // What was refused is kept on the record.
     bool is_untouched = is_new_ && is_owner_ && !left->has_changed && !left->has_refusals;
-    bool deletes = options_.at_end == AtEnd::kDiscard || (options_.at_end == AtEnd::kKeepIfChanged && is_untouched);
+    bool wants_to_delete =
+        options_.at_end == AtEnd::kDiscard || (options_.at_end == AtEnd::kKeepIfChanged && is_untouched);
+    bool deletes = wants_to_delete && !left->is_wanted;
     RunEnd end{.has_changed = left->has_changed,
                .has_new_memory = left->has_new_memory,
                .has_refusals = left->has_refusals,
@@ -473,8 +506,8 @@ class Run {
       Status deleted = delete_session(session_->id());
       if (!deleted.ok()) return observer_.on_failure(deleted.error());
       end.fate = RunEnd::Fate::kDeleted;
-    } else if (deletes && options_.at_end == AtEnd::kDiscard) {
-      end.fate = RunEnd::Fate::kStillInUse;
+    } else if (options_.at_end == AtEnd::kDiscard) {
+      end.fate = left->was_last ? RunEnd::Fate::kWanted : RunEnd::Fate::kStillInUse;
     }
     observer_.on_end(*session_, end);
   }
@@ -490,8 +523,10 @@ class Run {
   std::unique_ptr<RunningEntry> running_;
   std::optional<Plan::Home> home_;
   std::string home_layer_;
+  SessionWalls kept_walls_;            // by earlier runs
   SessionWalls walls_;                 // to keep with the session
   bool keeps_walls_ = false;           // they are not what it has already
+  std::vector<std::string> missing_;   // that earlier runs hid, and that do not exist now
   std::vector<MountSpec> mounts_;      // that the server was started with
   std::uint64_t recorded_before_ = 0;  // size of the network's record when this run came
   bool is_new_ = false;
@@ -524,7 +559,7 @@ Result<SessionSummary> summarise_session(const SessionDir& session, Clock& clock
   std::vector<TreeChange> changes = WARREN_TRY(list_changes(opened.overlay));
   std::vector<TreeChange> in_git = WARREN_TRY(leave_out_git(opened.overlay, changes, {}));
   SessionSummary summary{.changes = summarise(changes), .files = {}, .left = {}};
-  summary.left = WARREN_TRY(list_left_with_agent(*opened.agent, in_git));
+  summary.left = WARREN_TRY(list_left_with_agent(*opened.agent, opened.overlay, in_git));
   for (const TreeChange& change : changes) {
     if (!change.node().is_directory()) summary.files.push_back(change.path);
   }

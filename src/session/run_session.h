@@ -20,14 +20,9 @@
 #include "session/home_layer.h"
 #include "session/mount_config.h"
 #include "session/run_network.h"
+#include "session/run_server.h"
 
 namespace warren {
-
-enum class AtEnd {
-  kKeepIfChanged,  // delete a new session without changes
-  kKeep,
-  kDiscard,
-};
 
 enum class SessionNaming { kWords, kUuid };
 
@@ -94,6 +89,7 @@ struct RunEnd {
     kKept,
     kDeleted,
     kStillInUse,  // was to be discarded, but other runs still use it
+    kWanted,      // was to be discarded, but it has work of another run, which did not say so
     kServerLost,  // its server died; the changes it had stored are kept
   };
   Fate fate = Fate::kKept;

@@ -77,28 +77,42 @@ std::vector<std::string> canonical_paths(const std::vector<std::string>& typed) 
   return all;
 }
 
+// Those that both have; at least the word for no network.
+std::vector<std::string> common_words(std::vector<std::string> first, const std::vector<std::string>& second) {
+  std::erase_if(first, [&](const std::string& word) { return !contains(second, word); });
+  return first.empty() ? std::vector<std::string>{"none"} : first;
+}
+
+// Preferences of the user may be narrower than what is kept: then both count.
 Status take_network(RunOptions& options, TakenWalls& taken) {
   std::optional<std::vector<std::string>>& net = taken.walls.net;
   if (options.has_asked_for_network) {
     net = options.network.words;
     if (options.network.access == NetworkAccess::kAll) net.reset();
-  } else if (net) {
-    options.network = WARREN_TRY(parse_network(*net).within("the session's network"));
-    taken.taken.push_back(fmt::format("network {} (--net all lifts it)", fmt::join(*net, ",")));
+    return Ok{};
   }
+  if (!net) return Ok{};
+  bool is_restricted = options.network.access != NetworkAccess::kAll;
+  std::vector<std::string> words = is_restricted ? common_words(options.network.words, *net) : *net;
+  if (is_restricted && words == options.network.words) return Ok{};
+  options.network = WARREN_TRY(parse_network(words).within("the session's network"));
+  taken.taken.push_back(fmt::format("network {} ({})", fmt::join(words, ","),
+                                    is_restricted ? "--net replaces it" : "--net all lifts it"));
   return Ok{};
 }
 
 Status take_hidden(RunOptions& options, TakenWalls& taken) {
   std::vector<std::string> asked = canonical_paths(options.hide);
   std::vector<std::string> opened = canonical_paths(options.read);
-  for (std::string& path : canonical_paths(options.allow)) opened.push_back(std::move(path));
+  std::vector<std::string> allowed = canonical_paths(options.allow);
   std::erase_if(taken.walls.hide, [&](const std::string& path) { return contains(opened, path); });
   std::size_t count = 0;
   for (const std::string& path : taken.walls.hide) {
-    if (contains(asked, path) || !WARREN_TRY(find_host_link(path))) continue;
-    options.hide.push_back(path);
-    ++count;
+    if (contains(asked, path) || contains(allowed, path)) continue;
+    bool is_there = WARREN_TRY(find_host_link(path))
+    .has_value();
+    (is_there ? options.hide : taken.missing).push_back(path);
+    if (is_there) ++count;
   }
   if (count == 1) taken.taken.push_back(fmt::format("{} hidden (--read shows it)", quote(options.hide.back())));
   if (count > 1) taken.taken.push_back(fmt::format("{} paths hidden (--read shows one)", count));
@@ -124,7 +138,7 @@ void take_default_allows(RunOptions& options, TakenWalls& taken) {
   else if (options.default_allows == DefaultAllows::kNone) has_them = false;
   else if (!has_them) {
     options.default_allows = DefaultAllows::kNone;
-    taken.taken.emplace_back("no sign-ins written (--default-allows lifts it)");
+    taken.taken.emplace_back("sign-ins are not written (--default-allows lifts it)");
   }
 }
 
@@ -147,6 +161,16 @@ Status store_walls(const std::string& session_dir, const SessionWalls& walls) {
       .within("keep the session's restrictions");
 }
 
+std::vector<std::string> describe_walls(const SessionWalls& walls) {
+  std::vector<std::string> words;
+  if (walls.net) words.push_back(fmt::format("network {}", fmt::join(*walls.net, ",")));
+  if (walls.hide.size() == 1) words.push_back(fmt::format("{} hidden", quote(walls.hide[0])));
+  if (walls.hide.size() > 1) words.push_back(fmt::format("{} paths hidden", walls.hide.size()));
+  if (walls.shows_only_tools) words.emplace_back("only tools and settings of the home");
+  if (!walls.has_default_allows) words.emplace_back("sign-ins are not written");
+  return words;
+}
+
 SessionWalls join_walls(const SessionWalls& first, const SessionWalls& second) {
   SessionWalls both = first;
   for (const std::string& path : second.hide) {
@@ -155,15 +179,12 @@ SessionWalls join_walls(const SessionWalls& first, const SessionWalls& second) {
   both.shows_only_tools = first.shows_only_tools || second.shows_only_tools;
   both.has_default_allows = first.has_default_allows && second.has_default_allows;
   if (!first.net) both.net = second.net;
-  if (first.net && second.net) {
-    std::erase_if(*both.net, [&](const std::string& word) { return !contains(*second.net, word); });
-    if (both.net->empty()) both.net = {"none"};
-  }
+  if (first.net && second.net) both.net = common_words(*first.net, *second.net);
   return both;
 }
 
 Result<TakenWalls> take_walls(const SessionWalls& kept, RunOptions& options) {
-  TakenWalls taken{.walls = kept, .taken = {}};
+  TakenWalls taken{.walls = kept, .taken = {}, .missing = {}};
   WARREN_TRY(take_network(options, taken));
   WARREN_TRY(take_hidden(options, taken));
   take_home(options, taken);

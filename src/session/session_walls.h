@@ -24,16 +24,22 @@ struct SessionWalls {
 Result<SessionWalls> load_walls(const std::string& session_dir);
 Status store_walls(const std::string& session_dir, const SessionWalls& walls);
 
+// Each in a few words, for people: "network none".
+std::vector<std::string> describe_walls(const SessionWalls& walls);
+
 // For a session made of two: what either of them keeps out.
 SessionWalls join_walls(const SessionWalls& first, const SessionWalls& second);
 
 struct TakenWalls {
-  SessionWalls walls;              // to keep
-  std::vector<std::string> taken;  // what this run has because of an earlier one, for people
+  SessionWalls walls;                // to keep
+  std::vector<std::string> taken;    // what this run has because of an earlier one, for people
+  std::vector<std::string> missing;  // paths to hide that do not exist now
 };
 
 // Adds the kept restrictions to the options of a run that starts a sandbox. What the options say themselves counts
 // more: --net replaces the kept network, and `--net all`, --read PATH, --home all and --default-allows lift one.
+// --allow of a hidden path counts for this run only. Where the user's preferences restrict the network, the kept one
+// only restricts it further.
 Result<TakenWalls> take_walls(const SessionWalls& kept, RunOptions& options);
 
 }  // namespace warren

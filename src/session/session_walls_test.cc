@@ -74,13 +74,38 @@ TEST_F(SessionWallsTest, HiddenPathsStayHiddenUntilTheyAreNamedByRead) {
   EXPECT_TRUE(kept.walls.hide.empty());
 }
 
-TEST_F(SessionWallsTest, AHiddenPathThatIsGoneIsKept) {
+TEST_F(SessionWallsTest, AHiddenPathThatIsGoneIsKeptAndNamed) {
   std::string secret = make_file("secret");
   std::filesystem::remove(secret);
   RunOptions options;
   TakenWalls kept = take_walls({.hide = {secret}}, options).value();
   EXPECT_TRUE(options.hide.empty());
+  EXPECT_EQ(kept.missing, std::vector<std::string>{secret});
   EXPECT_EQ(kept.walls.hide, std::vector<std::string>{secret});
+}
+
+TEST_F(SessionWallsTest, AllowingAHiddenPathHoldsForOneRun) {
+  std::string secret = make_file("secret");
+  RunOptions allowing;
+  allowing.allow = {secret};
+  TakenWalls kept = take_walls({.hide = {secret}}, allowing).value();
+  EXPECT_TRUE(allowing.hide.empty());
+  EXPECT_EQ(kept.walls.hide, std::vector<std::string>{secret});
+}
+
+TEST_F(SessionWallsTest, ANetworkThatIsKeptDoesNotWidenWhatTheUserPrefers) {
+  auto network_of = [](std::vector<std::string> kept, std::vector<std::string> preferred) {
+    RunOptions options;
+    options.network = parse_network(preferred).value();
+    TakenWalls taken = take_walls({.net = std::move(kept)}, options).value();
+    return std::pair(options.network.words, taken.taken.size());
+  };
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(network_of({"github"}, {"none"}), std::pair(Words{"none"}, std::size_t{0}));
+  EXPECT_EQ(network_of({"github", "npm"}, {"npm"}), std::pair(Words{"npm"}, std::size_t{0}));
+  EXPECT_EQ(network_of({"npm"}, {"github", "npm"}), std::pair(Words{"npm"}, std::size_t{1}));
+  EXPECT_EQ(network_of({"none"}, {"npm"}), std::pair(Words{"none"}, std::size_t{1}));
+  EXPECT_EQ(network_of({"npm"}, {"all"}), std::pair(Words{"npm"}, std::size_t{1}));
 }
 
 TEST_F(SessionWallsTest, SignInsAndTheHomeStayAsTheyWereRestricted) {

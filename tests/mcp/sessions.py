@@ -15,6 +15,8 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "run")]
 import sandboxed  # noqa: E402
 from serving import WARREN, Server  # noqa: E402
 
+SLEEP = 10_000_000 + os.getpid()  # of this test alone
+
 
 class Sessions(unittest.TestCase):
     def setUp(self):
@@ -181,14 +183,13 @@ class Sessions(unittest.TestCase):
         found = []
         for entry in os.listdir("/proc"):
             try:
-                if entry.isdigit() and self.SLEEP.replace(" ", "\0").encode() in pathlib.Path(f"/proc/{entry}/cmdline").read_bytes():
+                if entry.isdigit() and f"sleep\0{SLEEP}".encode() in pathlib.Path(f"/proc/{entry}/cmdline").read_bytes():
                     found.append(entry)
             except OSError:
                 continue
         return found
 
-    SLEEP = f"sleep {900_000_000 + os.getpid()}"  # other runs of these tests have other numbers
-    STUBBORN = f"trap '' TERM INT HUP; (setsid {SLEEP} &); {SLEEP} & echo ready > started; {SLEEP}"
+    STUBBORN = f"trap '' TERM INT HUP; (setsid sleep {SLEEP} &); sleep {SLEEP} & echo ready > started; sleep {SLEEP}"
 
     def test_a_command_ends_with_all_that_it_started_while_another_run_goes_on(self):
         other = self.begin_other_run()
@@ -215,6 +216,27 @@ class Sessions(unittest.TestCase):
         server.process.kill()
         sandboxed.wait_for(lambda: not self.sleepers(), "a process is left after the server was killed")
         self.check_lives_on(other)
+
+    def test_a_command_does_not_keep_a_server_whose_client_has_ended(self):
+        other = self.begin_other_run()
+        for gone in ("stdin", "stdout"):  # one that still reads, and one that does not
+            with self.subTest(gone):
+                server = self.server("--allow", "run")
+                server.send_request("c", "tools/call", name="run", arguments={"command": self.STUBBORN, "timeout_seconds": 3600})
+                sandboxed.wait_for(lambda: len(self.sleepers()) == 3, "it does not start")
+                if gone == "stdout":
+                    server.process.stdout.close()
+                server.process.stdin.close()
+                self.assertEqual(server.process.wait(timeout=sandboxed.PATIENCE_SECONDS), 0)
+                sandboxed.wait_for(lambda: not self.sleepers(), "a process is left after the end of input")
+        self.check_lives_on(other)
+
+    def test_a_short_command_is_answered_after_the_end_of_input(self):
+        server = self.server("--allow", "run")
+        server.send_request("c", "tools/call", name="run", arguments={"command": "echo answer"})
+        server.process.stdin.close()
+        self.assertEqual(server.receive()["result"]["structuredContent"]["stdout"], "answer\n")
+        self.assertEqual(server.process.wait(timeout=sandboxed.PATIENCE_SECONDS), 0)
 
     def test_a_command_has_the_network_that_earlier_runs_had(self):
         self.world.run("--session", "n", "--no-network", "--keep", "--", "true")

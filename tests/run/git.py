@@ -67,6 +67,40 @@ class LeftInTheSession(Git):
         self.inside("true", session="nothing", options=("--keep",))
         self.assertEqual(self.world.warren("sessions", "prune", "--empty", "-n").stdout, "would delete nothing\n")
 
+    def check_stays(self, cwd, session, script, what):
+        with self.subTest(session):
+            self.inside(script, cwd=cwd, session=session)
+            self.apply(session)
+            self.assertIn(session, self.world.sessions(), f"{session} was deleted")
+            self.assertIn(f"+ {what}", self.world.warren("sessions").stdout)
+
+    def test_whatever_is_only_in_its_git_directories_keeps_a_session(self):
+        self.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", self.base, "sub")
+        self.commit("second")
+        tree = self.world.home / "tree"
+        self.git("worktree", "add", "-q", "-b", "fix", tree)
+        folder = "$(git rev-parse --git-dir)"
+        for place, cwd in (("main", self.base), ("worktree", tree), ("submodule", self.base / "sub")):
+            self.check_stays(cwd, f"{place}-config", "git config my.key only-here", "git settings")
+            self.check_stays(cwd, f"{place}-file", f"echo mine > {folder}/notes", "'/.git/notes'")
+            self.check_stays(cwd, f"{place}-exclude", f"echo mine >> {folder}/info/exclude", "'/.git/info/exclude'")
+            self.check_stays(cwd, f"{place}-lfs", f"mkdir -p {folder}/lfs/objects; echo 1 > {folder}/lfs/objects/1", "files in '.git/lfs'")
+            self.check_stays(cwd, f"{place}-rebase", f"mkdir {folder}/rebase-merge; echo 1 > {folder}/rebase-merge/todo",
+                             "a merge or rebase under way")
+        self.check_stays(self.base, "branch", "git branch keep HEAD~1", "branches")
+        self.check_stays(self.base, "submodule-tag", "cd sub; git tag keep", "tags of a submodule")
+        self.check_stays(self.base, "submodule-branch", "cd sub; git branch keep", "branches of a submodule")
+
+    def test_what_git_writes_by_itself_does_not_keep_a_session(self):
+        tree = self.world.home / "tree"
+        self.git("worktree", "add", "-q", "-b", "fix", tree)
+        script = "git status -s; git checkout -q -b other; git checkout -q -; git fetch -q . HEAD; echo 2 > file"
+        for place, cwd in (("main", self.base), ("worktree", tree)):
+            said = self.inside(script, cwd=cwd, session=place).stderr
+            self.assertNotIn("only the session keeps", said)
+            done = self.world.warren("apply", f"session:{place}")
+            self.assertNotIn("left out", done.stderr)
+            self.assertEqual(self.world.sessions(), [], done.stderr)
 
     def apply_and_merge(self, session):
         self.apply(session)

@@ -8,6 +8,7 @@ Needs root. What does not depend on who runs it is tried as root and as an ordin
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -209,6 +210,65 @@ class Sessions(commanding.Commands):
         running.communicate("\n", timeout=60)
         self.assertEqual(self.world.sessions(), ["s"])
 
+    def check_two_runs(self, first, second):
+        """Two runs of a session with a change each. The first one ends first; returns what the second one says."""
+        waits = "echo on; read line; echo 1 > second"
+        other = self.world.start("run", "--session", "s", *second, "--", "sh", "-c", waits, stdin=subprocess.PIPE, text=True)
+        self.assertEqual(other.stdout.readline(), "on\n")
+        self.world.run("--session", "s", *first, "--", "sh", "-c", "echo 1 > first")
+        return other.communicate("go\n", timeout=sandboxed.PATIENCE_SECONDS)[1]
+
+    def test_a_run_discards_only_what_all_runs_beside_it_would(self):
+        for first in ((), ("--keep",)):
+            said = self.check_two_runs(first, ("--discard",))
+            self.assertIn("session s was not discarded: another run of it was started without --discard", said)
+            self.assertEqual(self.world.warren("diff", "s").stdout, "A f /first\nA f /second\n")
+            self.world.warren("sessions", "delete", "--yes", "s")
+            self.assertEqual(self.world.sessions(), [])
+        self.check_two_runs(("--discard",), ("--discard",))
+        self.assertEqual(self.world.sessions(), [])
+        self.check_two_runs(("--discard",), ())
+        self.assertEqual(self.world.sessions(), ["s"])
+
+    def test_restrictions_of_a_session_hold_and_what_widens_a_run_does_not(self):
+        secret = self.world.base / "secret"
+        secret.write_text("s3cret\n")
+        os.chown(secret, self.uid, self.uid)
+        look = ("--session", "s", "--", "sh", "-c", "cat secret")
+        self.world.run("--keep", "--hide", secret, *look)
+        self.assertIn("s3cret", self.world.run("--allow", secret, *look).stdout)
+        self.assertNotIn("s3cret", self.world.run(*look).stdout)
+        self.assertEqual(self.world.run("--session", "s", "--read", secret, "--", "/nonexistent").returncode, 127)
+        self.assertNotIn("s3cret", self.world.run(*look).stdout)
+        secret.unlink()
+        process = self.world.start("run", "--session", "s", "--", "sh", "-c", "echo on; read line; cat secret; echo end",
+                                   stdin=subprocess.PIPE, text=True)
+        self.assertEqual(process.stdout.readline(), "on\n")
+        secret.write_text("s3cret\n")
+        os.chown(secret, self.uid, self.uid)
+        self.assertEqual(process.communicate("go\n", timeout=sandboxed.PATIENCE_SECONDS)[0], "end\n")
+        secret.unlink()
+
+    def test_restrictions_that_end_with_a_session_are_named(self):
+        secret = self.world.base / "file"
+        self.world.run("--session", "s", "--no-network", "--hide", secret, "--", "sh", "-c", "echo 1 > new")
+        done = self.world.warren("apply", "session:s")
+        self.assertEqual(self.world.sessions(), [])
+        self.assertIn("its restrictions end with it, a new session of this name needs them again: "
+                      f"network none, '{secret}' hidden\n", done.stderr)
+        self.before = sandboxed.checksum(self.world.base)
+
+    def test_a_kept_hidden_path_that_cannot_be_hidden_now_is_named(self):
+        folder = self.world.base / "folder"
+        folder.mkdir()
+        (folder / "secret").write_text("s3cret\n")
+        for path in (folder, folder / "secret"):
+            os.chown(path, self.uid, self.uid)
+        self.world.run("--keep", "--session", "s", "--hide", folder / "secret", "--", "true")
+        shutil.rmtree(folder)
+        said = self.world.run("--session", "s", "--", "true").stderr
+        self.assertIn(f"'{folder}/secret' is to be hidden, but does not exist: this run sees it if it comes back", said)
+
     def test_discarding_a_resumed_session_deletes_all_of_it(self):
         self.ok("--session", "s", "--", "sh", "-c", "echo one > one")
         listed = json.loads(self.world.warren("sessions", "--json").stdout)
@@ -331,6 +391,9 @@ class AsRoot(Sessions, unittest.TestCase):
             self.assertEqual(world.warren("discard", "s", "--yes").returncode, 0)
             self.assertEqual(world.sessions(), ["s"])
             self.assertEqual(world.warren("sessions", "prune", "--empty", "--yes").stdout, "nothing to delete\n")
+            done = world.warren("sessions", "rename", "s", "t")
+            self.assertEqual((done.returncode, world.sessions()), (1, ["s"]))
+            self.assertIn("is open in another process", done.stderr)
             done = world.warren("sessions", "delete", "s", "--yes")
             self.assertIn("is open in another process", done.stderr)
             (point / "later").write_text("kept")

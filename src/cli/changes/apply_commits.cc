@@ -7,6 +7,7 @@
 #include "base/path.h"
 #include "base/printable.h"
 #include "changes/git_folder.h"
+#include "changes/left_in_git.h"
 #include "changes/remarks.h"
 #include "cli/changes/apply_consent.h"
 
@@ -174,8 +175,10 @@ void print_commits(Context& context, const Arguments& args, const CommitsPlan& p
 
 Status print_left_out_git(Context& context, const AgentOverlay& overlay, const std::vector<TreeChange>& left_out) {
   std::vector<std::string> notable;
+  std::optional<Timestamp> made = find_time_of_made_repository(left_out);
   auto view = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
   for (const TreeChange& change : left_out) {
+    if (made && change.after && change.after->mtime == *made) continue;
     bool is_across =
         change.kind == TreeChangeKind::kRenamed && is_in_git_dir(change.path) != is_in_git_dir(change.base_path);
     bool is_object = change.path.find("/.git/objects/") != change.path.npos;

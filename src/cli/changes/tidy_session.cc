@@ -1,6 +1,7 @@
 #include "cli/changes/tidy_session.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/path.h"
 #include "session/finished_session.h"
@@ -11,12 +12,17 @@ Option keep_option() { return {.name = "keep", .help = "keep the session even if
 
 void tidy_session(Context& context, const Arguments& args) {
   if (args.has("keep")) return;
-  Result<std::optional<std::string>> removed = remove_if_finished(args.get("ID"), context.clock);
+  Result<std::optional<FinishedSession>> removed = remove_if_finished(args.get("ID"), context.clock);
   if (!removed.ok()) {
     warn_if_not(context, std::move(removed).take_error().within("delete the session, in which nothing is left"));
     return;
   }
-  if (*removed) context.err.print("session {} is deleted: nothing is left in it\n", quote(**removed));
+  if (!*removed) return;
+  context.err.print("session {} is deleted: nothing is left in it\n", quote((*removed)->id));
+  const std::vector<std::string>& ended = (*removed)->restrictions;
+  if (ended.empty()) return;
+  context.err.print("its restrictions end with it, a new session of this name needs them again: {}\n",
+                    context.err.name(fmt::format("{}", fmt::join(ended, ", "))));
 }
 
 }  // namespace warren::cli

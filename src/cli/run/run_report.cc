@@ -86,6 +86,9 @@ class RunReport final : public RunObserver {
       case RunEnd::Fate::kStillInUse:
         err_.line(fmt::format("session {} was not discarded: other commands still use it", id));
         break;
+      case RunEnd::Fate::kWanted:
+        err_.line(fmt::format("session {} was not discarded: another run of it was started without --discard", id));
+        break;
       case RunEnd::Fate::kKept: break;
     }
     if (end.has_changed || end.has_refusals || err_.is_terminal()) print_summary(session);
