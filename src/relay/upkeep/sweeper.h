@@ -27,7 +27,8 @@ class Sweeper {
   Sweeper(Root& root, Ledger& ledger, Clock& clock, std::function<bool()> may_go_on)
       : root_(root), ledger_(ledger), clock_(clock), may_go_on_(std::move(may_go_on)) {}
 
-  // Removes from tmp/ the days being removed, and other entries unchanged for an hour. Returns the number of entries.
+  // Removes from tmp/ the days being removed, and other entries unchanged for an hour; what belongs to removed agents
+  // is kept longer. Returns the number of entries.
   Result<std::uint64_t> remove_leftovers();
 
   // Removes days before `date` (2026-01-31), oldest first, until `is_enough`; but no file that a delivery or a dead
