@@ -167,7 +167,7 @@ Status rename_or_copy(FileSystem& fs, std::string_view from, std::string_view to
 Error original_stays(const Error& why, std::string_view from, std::string_view to) {
   std::string hint = fmt::format("the copy is complete: keep it, and remove what is left of {}", from);
   if (why.code() == Code::kConflict || why.code() == Code::kNotEmpty) {
-    hint = fmt::format("keep the copy; what is left of {} is newer than it: move that, too", from);
+    hint = fmt::format("keep both until they are compared: what is left of {} has changes that the copy lacks", from);
   }
   return Error(
       why.code(),
