@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "agent/tree_copy.h"
 #include "fs/expiry.h"
 #include "fs/forwarding_fs.h"
 #include "fs/memory_fs.h"
@@ -104,13 +105,12 @@ TEST_F(FileVerbsTest, MovingOntoADirectoryMovesIntoIt) {
   EXPECT_EQ(read("/d/a"), "1");
 }
 
-// A filesystem of one mode, without links, in which something happens when a file is synced or a link is made.
+// A filesystem of one mode, without links, in which something happens when a file is synced.
 class PlainFs final : public ForwardingFs {
  public:
   using ForwardingFs::ForwardingFs;
 
   Result<Attributes> make_symlink(Inode, std::string_view, std::string_view, Owner) override {
-    if (meanwhile) meanwhile();
     return Error(Code::kUnsupported, "no links here");
   }
   Result<Attributes> set_attributes(Inode node, const AttributeChanges& changes) override {
@@ -195,19 +195,36 @@ TEST_F(MoveTest, ADirectoryWithSomethingNewStays) {
 TEST_F(MoveTest, AFailedCopyRemovesOnlyWhatItMade) {
   write("/d/a", "x");
   ASSERT_OK(make_symlink(fs_, "a", "/d/l"));
-  plain_.meanwhile = [&] { ASSERT_OK(write_file(other_, "/d/theirs", as_bytes("kept"))); };
-  EXPECT_EQ(error_of(copy_path(*tree_, "/d", "/m/d", Recursive::kYes)), Code::kUnsupported);
+  auto meanwhile = [&]() -> Status {
+    if (!exists(other_, "/d/a").value()) return Ok{};
+    return write_file(other_, "/d/theirs", as_bytes("kept"));
+  };
+  TreeCopy copy(*tree_, {.target = CopyTarget::kNew, .keeps = CopyKeeps::kAttributes, .check = meanwhile});
+  EXPECT_EQ(error_of(copy.run("/d", "/m/d")), Code::kUnsupported);
   EXPECT_EQ(content("/m/d/theirs"), "kept");
   EXPECT_EQ(content("/m/d/a"), "not_found");
+  TreeCopy again(*tree_, {.target = CopyTarget::kNew, .keeps = CopyKeeps::kAttributes, .check = {}});
+  EXPECT_EQ(error_of(again.run("/d", "/m/d")), Code::kExists);
+  EXPECT_EQ(content("/m/d/theirs"), "kept");
 }
 
+// As where other rules hold.
+class NoRenameFs final : public ForwardingFs {
+ public:
+  using ForwardingFs::ForwardingFs;
+  Status rename(Inode, std::string_view, Inode, std::string_view, RenameMode) override {
+    return Error(Code::kCrossDevice, "other rules");
+  }
+};
+
 TEST_F(MoveTest, WhatLeadsToAMountIsNotCopiedToBeMoved) {
-  auto nested =
-      MountFs::make(fs_, {{.path = "/a/m", .fs = plain_, .slot = 1}, {.path = "/o", .fs = other_, .slot = 2}}, clock_)
-          .take_value();
+  auto nested = MountFs::make(fs_, {{.path = "/a/m", .fs = plain_, .slot = 1}}, clock_).take_value();
   write("/a/own", "x");
-  EXPECT_EQ(error_of(rename_or_copy(*nested, "/a", "/o/a", RenameMode::kReplace)), Code::kBusy);
-  EXPECT_FALSE(exists(other_, "/a").value());
+  ASSERT_OK(write_file(*nested, "/a/m/file", as_bytes("y")));
+  NoRenameFs view(*nested);
+  EXPECT_EQ(error_of(rename_or_copy(view, "/a", "/b", RenameMode::kReplace)), Code::kBusy);
+  EXPECT_FALSE(exists(fs_, "/b").value());
+  EXPECT_EQ(read_file(*nested, "/a/m/file").value(), "y");
 }
 
 TEST(Mode, IsWrittenInOctalOrAsAChange) {

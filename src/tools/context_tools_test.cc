@@ -399,7 +399,7 @@ TEST_F(ContextToolsTest, ACopyToAMountThatFailsLeavesNothing) {
 
 TEST_F(ContextToolsTest, NothingIsDeletedForAMountThatStays) {
   mount_drive();
-  write("shared:/a.md", "precious\n");
+  call("context_write", {{"path", "shared:/a.md"}, {"content", "precious\n"}});
   ToolError error = fail("context_delete", {{"path", "shared:/"}, {"recursive", true}});
   EXPECT_EQ(error.type, "busy");
   EXPECT_NE(error.message.find("nothing was changed"), std::string::npos) << error.message;
@@ -422,7 +422,7 @@ TEST_F(ContextToolsTest, ADirectoryWithALinkIsNotMovedToAMount) {
 
 TEST_F(ContextToolsTest, AMoveThatCannotRemoveAllNeverAdvisesAgainstTheCopy) {
   mount_drive();
-  for (std::string_view name : {"a", "b", "c"}) write(fmt::format("shared:/kept/{}", name), name);
+  for (std::string name : {"a", "b", "c"}) call("context_write", {{"path", "shared:/kept/" + name}, {"content", name}});
   ASSERT_OK(write_file(agent_->fs(), "/policy/active.json",
                        as_bytes(R"({"version": 1, "rules": [{"path": "/context/shared/kept/b",
                                     "operation": ["delete"], "effect": "deny"}]})")));
