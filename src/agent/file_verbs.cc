@@ -8,14 +8,13 @@
 
 #include <fmt/format.h>
 
+#include "agent/tree_copy.h"
 #include "base/path.h"
 #include "fs/expiry.h"
-#include "fs/mount_fs.h"
+#include "fs/mount_points.h"
 
 namespace warren {
 namespace {
-
-constexpr std::uint64_t kAcrossBytesMax = std::uint64_t{256} << 20;  // of a file that is copied to another mount
 
 Result<std::string> last_name(std::string_view path) {
   std::string whole = WARREN_TRY(normalise_path(path));
@@ -23,62 +22,6 @@ Result<std::string> last_name(std::string_view path) {
   std::string name(split_parent(whole).name);
   if (name == "..") return Error(Code::kInvalid, fmt::format("{} ends in '..'", quote_path(path)));
   return name;
-}
-
-Status keep_attributes(FileSystem& fs, std::string_view path, const Attributes& from) {
-  AttributeChanges changes;
-  if (!from.is_symlink()) changes.mode = from.mode & 07777U;
-  changes.uid = from.owner.uid;
-  changes.gid = from.owner.gid;
-  changes.atime = SetTime::to(from.atime);
-  changes.mtime = SetTime::to(from.mtime);
-  WARREN_TRY(set_attributes(fs, path, changes, Follow::kNo));
-  return Ok{};
-}
-
-// Between mounts a filesystem copies nothing, so the content goes through memory. The new content is there as a whole
-// or not at all.
-Status copy_across(FileSystem& fs, std::string_view from, std::string_view to, const Attributes& source) {
-  std::string content = WARREN_TRY(read_file(fs, from, {.size_bytes_max = kAcrossBytesMax}));
-  WriteFileOptions options;
-  options.mode = source.mode & 07777U;
-  return write_file(fs, to, as_bytes(content), options).within([&] {
-    return fmt::format("copy {} to {}", quote_path(from), quote_path(to));
-  });
-}
-
-Status copy_one(FileSystem& fs, std::string_view from, std::string_view to) {
-  Attributes source = WARREN_TRY(stat(fs, from));
-  Result<Attributes> target = stat(fs, to);
-  if (!target.ok() && target.error().code() == Code::kNotFound) target = stat(fs, directory_of(to));
-  bool is_across = source.is_file() && target.ok() && are_in_different_mounts(source.inode, target->inode);
-  return is_across ? copy_across(fs, from, to, source) : copy_file(fs, from, to);
-}
-
-Status copy_node(FileSystem& fs, const WalkEntry& entry, const std::string& to) {
-  const Attributes& node = entry.attributes;
-  if (node.is_directory()) {
-    WARREN_TRY(make_dirs(fs, to));
-    return Ok{};
-  }
-  if (node.is_symlink()) {
-    std::string target = WARREN_TRY(read_link(fs, entry.path));
-    WARREN_TRY(make_symlink(fs, target, to));
-  } else if (node.is_file()) {
-    WARREN_TRY(copy_one(fs, entry.path, to));
-  } else {
-    WARREN_TRY(make_node(fs, to, {.mode = node.mode, .owner = node.owner, .rdev = node.rdev}));
-  }
-  return keep_attributes(fs, to, node);
-}
-
-Status sync_tree(FileSystem& fs, std::string_view path) {
-  return walk(fs, path,
-              [&](const WalkEntry& entry) -> Result<WalkNext> {
-                if (entry.attributes.is_file()) WARREN_TRY(fs.sync(entry.attributes.inode));
-                return WalkNext::kContinue;
-              },
-              {.follow = Follow::kNo});
 }
 
 // "/a" contains "/a/b", not "/ab". Both normalised.
@@ -168,7 +111,7 @@ Status copy_path(FileSystem& fs, std::string_view from, std::string_view to, Rec
   Attributes node = WARREN_TRY(recursive == Recursive::kYes ? lstat(fs, from) : stat(fs, from));
   std::string target = WARREN_TRY(destination_of(fs, from, to));
   if (!node.is_directory() && !node.is_symlink()) {
-    if (node.is_file()) return copy_one(fs, from, target);
+    if (node.is_file()) return copy_one_file(fs, from, target);
     return Error(Code::kInvalid, fmt::format("{} is not a file", quote_path(from)));
   }
   if (node.is_directory() && recursive == Recursive::kNo) {
@@ -179,48 +122,20 @@ Status copy_path(FileSystem& fs, std::string_view from, std::string_view to, Rec
   if (node.is_directory() && contains(start, top)) {
     return Error(Code::kInvalid, fmt::format("{} cannot be copied into itself", quote_path(from)));
   }
-  Result<Attributes> old = lstat(fs, top);
-  bool is_new = !old.ok() && old.error().code() == Code::kNotFound;
-  std::vector<WalkEntry> directories;  // their times are set last, after everything is in them
-  auto visit = [&](const WalkEntry& entry) -> Result<WalkNext> {
-    std::string inside = start == "/" ? entry.path : entry.path.substr(start.size());
-    std::string copy = inside.empty() ? top : WARREN_TRY(normalise_path(top + "/" + inside));
-    WARREN_TRY(copy_node(fs, entry, copy));
-    if (entry.attributes.is_directory()) directories.push_back({copy, entry.attributes});
-    return WalkNext::kContinue;
-  };
-  Status copied = walk(fs, start, visit, {.follow = Follow::kNo});
-  if (!copied.ok() && is_new) {
-    remove(fs, top, {.recursive = Recursive::kYes}).ignore("the error says why there is no copy");
-  }
-  WARREN_TRY(std::move(copied));
-  for (auto it = directories.rbegin(); it != directories.rend(); ++it) {
-    WARREN_TRY(keep_attributes(fs, it->path, it->attributes));
-  }
-  return Ok{};
+  if (node.is_directory()) WARREN_TRY(make_dirs(fs, directory_of(top)));
+  return TreeCopy(fs, {}).run(start, top);
 }
 
 namespace {
 
-// A whole copy on the disk, or none. What may be replaced is a file, by a file.
-Status copy_for_move(FileSystem& fs, std::string_view from, std::string_view to, RenameMode mode) {
+// What may be replaced is a file, by a file.
+Status check_replaced(FileSystem& fs, std::string_view from, std::string_view to, RenameMode mode) {
   Attributes node = WARREN_TRY(lstat(fs, from));
   Result<Attributes> there = lstat(fs, to);
-  bool is_new = !there.ok() && there.error().code() == Code::kNotFound;
-  if (!there.ok() && !is_new) return std::move(there).take_error();
-  bool may_replace = is_new || (mode == RenameMode::kReplace && node.is_file() && there->is_file());
-  if (!may_replace) {
-    return Error(Code::kExists, fmt::format("{} exists already", quote_path(to)), "remove it first, or choose another");
-  }
-  Status copied = copy_path(fs, from, to, Recursive::kYes);
-  if (copied.ok() && node.is_file()) {
-    keep_attributes(fs, to, node).ignore("not every mount keeps times and owners");
-  }
-  if (copied.ok()) copied = sync_tree(fs, to);
-  if (!copied.ok() && is_new) {
-    remove(fs, to, {.recursive = Recursive::kYes}).ignore("the error says why there is no copy");
-  }
-  return copied;
+  if (!there.ok() && there.error().code() == Code::kNotFound) return Ok{};
+  Attributes old = WARREN_TRY(std::move(there));
+  if (mode == RenameMode::kReplace && node.is_file() && old.is_file()) return Ok{};
+  return Error(Code::kExists, fmt::format("{} exists already", quote_path(to)), "remove it first, or choose another");
 }
 
 }  // namespace
@@ -235,13 +150,29 @@ Status rename_or_copy(FileSystem& fs, std::string_view from, std::string_view to
   Status renamed = rename(fs, from, to, mode);
   bool is_apart = !renamed.ok() && renamed.error().code() == Code::kCrossDevice && mode != RenameMode::kExchange;
   if (!is_apart) return renamed;
-  WARREN_TRY(copy_for_move(fs, from, to, mode));
-  Status removed = remove(fs, from, {.recursive = Recursive::kYes});
+  WARREN_TRY(check_no_mount(fs, from));
+  WARREN_TRY(check_replaced(fs, from, to, mode));
+  Attributes node = WARREN_TRY(lstat(fs, from));
+  bool may_replace = mode == RenameMode::kReplace && node.is_file();
+  TreeCopy copy(
+      fs,
+      {.target = may_replace ? CopyTarget::kMayExist : CopyTarget::kNew, .keeps = CopyKeeps::kXattrsToo, .check = {}});
+  WARREN_TRY(copy.run(from, to));
+  WARREN_TRY(copy.sync());
+  Status removed = copy.remove_originals();
   if (removed.ok()) return removed;
-  return Error(removed.error().code(),
-               fmt::format("{} was copied to {}, but could not be removed: {}", quote_path(from), quote_path(to),
-                           removed.error().message()),
-               "remove one of the two");
+  return original_stays(removed.error(), quote_path(from), quote_path(to));
+}
+
+Error original_stays(const Error& why, std::string_view from, std::string_view to) {
+  std::string hint = fmt::format("the copy is complete: keep it, and remove what is left of {}", from);
+  if (why.code() == Code::kConflict || why.code() == Code::kNotEmpty) {
+    hint = fmt::format("keep both until they are compared: what is left of {} has changes that the copy lacks", from);
+  }
+  return Error(
+      why.code(),
+      fmt::format("{} was copied to {}; the original could not be removed completely: {}", from, to, why.message()),
+      std::move(hint));
 }
 
 Result<std::uint32_t> apply_mode(std::string_view text, std::uint32_t mode) {

@@ -26,15 +26,19 @@ struct Listing {
 Result<Listing> list_path(FileSystem& fs, std::string_view path);
 
 // cp. A directory needs Recursive::kYes. Links are copied as links; a tree keeps its modes and times. Copying a
-// directory into itself fails with kInvalid. A copy that fails is removed, unless something was there before. Between
-// mounts, a file of at most 256 MiB is read and written.
+// directory into itself fails with kInvalid. A tree of which something cannot be copied is removed again, as far as it
+// is new. Between mounts, a file of at most 256 MiB is read and written.
 Status copy_path(FileSystem& fs, std::string_view from, std::string_view to, Recursive recursive);
 
 // mv, into `to` if that is a directory; as rename_or_copy.
 Status move_path(FileSystem& fs, std::string_view from, std::string_view to, RenameMode mode);
 // Renames. Where that is not possible, between mounts or where other rules hold (kCrossDevice), it copies, syncs the
-// copy and then removes the original. If only the removal fails, both exist, and the error says so.
+// copy and then removes what it copied, if that is still as it was. Extended attributes and the time to live move, too;
+// where the target cannot have them, or a link or pipe in a tree, nothing is moved. An original that cannot be removed
+// is original_stays: part of it may be only in the copy by then.
 Status rename_or_copy(FileSystem& fs, std::string_view from, std::string_view to, RenameMode mode);
+// The error for that. Both are quoted already.
+Error original_stays(const Error& why, std::string_view from, std::string_view to);
 
 // Applies "644", "u+x", "go-w" or "a=r,u+w" to `mode` and returns the new permission bits.
 Result<std::uint32_t> apply_mode(std::string_view text, std::uint32_t mode);

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "agent/tree_copy.h"
 #include "fs/expiry.h"
+#include "fs/forwarding_fs.h"
 #include "fs/memory_fs.h"
+#include "fs/mount_fs.h"
 #include "testing/fake_clock.h"
 #include "testing/matchers.h"
 
@@ -100,6 +103,128 @@ TEST_F(FileVerbsTest, MovingOntoADirectoryMovesIntoIt) {
   write("/a", "2");
   EXPECT_EQ(error_of(move_path(fs_, "/a", "/d", RenameMode::kNoReplace)), Code::kExists);
   EXPECT_EQ(read("/d/a"), "1");
+}
+
+// A filesystem of one mode, without links, in which something happens when a file is synced.
+class PlainFs final : public ForwardingFs {
+ public:
+  using ForwardingFs::ForwardingFs;
+
+  Result<Attributes> make_symlink(Inode, std::string_view, std::string_view, Owner) override {
+    return Error(Code::kUnsupported, "no links here");
+  }
+  Result<Attributes> set_attributes(Inode node, const AttributeChanges& changes) override {
+    if (changes.mode || changes.uid || changes.gid) return Error(Code::kUnsupported, "all have the same mode");
+    return inner().set_attributes(node, changes);
+  }
+  Status sync(Inode node) override {
+    if (meanwhile) meanwhile();
+    return inner().sync(node);
+  }
+
+  std::function<void()> meanwhile;
+};
+
+class MoveTest : public FileVerbsTest {
+ protected:
+  MoveTest() { tree_ = MountFs::make(fs_, {{.path = "/m", .fs = plain_, .slot = 1}}, clock_).take_value(); }
+
+  Status move(std::string_view from, std::string_view to) {
+    return rename_or_copy(*tree_, from, to, RenameMode::kReplace);
+  }
+  std::string content(std::string_view path) {
+    Result<std::string> text = read_file(*tree_, path);
+    return text.ok() ? *text : std::string(name_of(text.error().code()));
+  }
+
+  MemoryFs other_{clock_};
+  PlainFs plain_{other_};
+  std::unique_ptr<MountFs> tree_;
+};
+
+TEST_F(MoveTest, ATreeMovesToAMountOfOneMode) {
+  write("/tools/run", "#!/bin/sh\n");
+  ASSERT_OK(set_mode(fs_, "/tools/run", 0755));
+  ASSERT_OK(set_mode(fs_, "/tools", 0700));
+  ASSERT_OK(move("/tools", "/m/tools"));
+  EXPECT_EQ(content("/m/tools/run"), "#!/bin/sh\n");
+  EXPECT_EQ(content("/tools/run"), "not_found");
+}
+
+TEST_F(MoveTest, TheTimeToLiveAndExtendedAttributesMoveToo) {
+  std::int64_t soon = clock_.now().seconds * 1000 + 60'000;
+  ASSERT_OK(write_file(fs_, "/d/a", as_bytes("x"), {.expires_at_ms = soon}));
+  ASSERT_OK(set_xattr(fs_, "/d", "user.kind", as_bytes("notes")));
+  ASSERT_OK(move("/d", "/m/d"));
+  EXPECT_EQ(*find_expiry(other_, stat(other_, "/d/a")->inode), soon);
+  EXPECT_EQ(get_xattr(other_, "/d", "user.kind").value(), "notes");
+}
+
+TEST_F(MoveTest, ATreeWithALinkStaysWhereLinksCannotBe) {
+  write("/d/a", "x");
+  ASSERT_OK(make_symlink(fs_, "a", "/d/l"));
+  EXPECT_EQ(error_of(move("/d", "/m/d")), Code::kUnsupported);
+  EXPECT_EQ(found({}, "/d"), (Paths{"/d", "/d/a", "/d/l"}));
+  EXPECT_FALSE(exists(other_, "/d").value());
+}
+
+TEST_F(MoveTest, WhatIsWrittenDuringAMoveIsNotRemoved) {
+  write("/d/a", "a");
+  write("/d/b", "b");
+  plain_.meanwhile = [&] {
+    write("/d/b", "b and more");
+    write("/d/new", "new");
+  };
+  Status moved = move("/d", "/m/d");
+  EXPECT_EQ(error_of(moved), Code::kConflict);
+  EXPECT_NE(moved.error().message().find("could not be removed completely"), std::string::npos)
+      << moved.error().message();
+  EXPECT_EQ(moved.error().hint().find("one of the two"), std::string::npos);
+  EXPECT_EQ(read("/d/b"), "b and more");
+  EXPECT_EQ(read("/d/new"), "new");
+  EXPECT_EQ(content("/m/d/a"), "a");
+}
+
+TEST_F(MoveTest, ADirectoryWithSomethingNewStays) {
+  write("/d/a", "a");
+  plain_.meanwhile = [&] { write("/d/new", "new"); };
+  EXPECT_EQ(error_of(move("/d", "/m/d")), Code::kNotEmpty);
+  EXPECT_EQ(read("/d/new"), "new");
+}
+
+TEST_F(MoveTest, AFailedCopyRemovesOnlyWhatItMade) {
+  write("/d/a", "x");
+  ASSERT_OK(make_symlink(fs_, "a", "/d/l"));
+  auto meanwhile = [&]() -> Status {
+    if (!exists(other_, "/d/a").value()) return Ok{};
+    return write_file(other_, "/d/theirs", as_bytes("kept"));
+  };
+  TreeCopy copy(*tree_, {.target = CopyTarget::kNew, .keeps = CopyKeeps::kAttributes, .check = meanwhile});
+  EXPECT_EQ(error_of(copy.run("/d", "/m/d")), Code::kUnsupported);
+  EXPECT_EQ(content("/m/d/theirs"), "kept");
+  EXPECT_EQ(content("/m/d/a"), "not_found");
+  TreeCopy again(*tree_, {.target = CopyTarget::kNew, .keeps = CopyKeeps::kAttributes, .check = {}});
+  EXPECT_EQ(error_of(again.run("/d", "/m/d")), Code::kExists);
+  EXPECT_EQ(content("/m/d/theirs"), "kept");
+}
+
+// As where other rules hold.
+class NoRenameFs final : public ForwardingFs {
+ public:
+  using ForwardingFs::ForwardingFs;
+  Status rename(Inode, std::string_view, Inode, std::string_view, RenameMode) override {
+    return Error(Code::kCrossDevice, "other rules");
+  }
+};
+
+TEST_F(MoveTest, WhatLeadsToAMountIsNotCopiedToBeMoved) {
+  auto nested = MountFs::make(fs_, {{.path = "/a/m", .fs = plain_, .slot = 1}}, clock_).take_value();
+  write("/a/own", "x");
+  ASSERT_OK(write_file(*nested, "/a/m/file", as_bytes("y")));
+  NoRenameFs view(*nested);
+  EXPECT_EQ(error_of(rename_or_copy(view, "/a", "/b", RenameMode::kReplace)), Code::kBusy);
+  EXPECT_FALSE(exists(fs_, "/b").value());
+  EXPECT_EQ(read_file(*nested, "/a/m/file").value(), "y");
 }
 
 TEST(Mode, IsWrittenInOctalOrAsAChange) {

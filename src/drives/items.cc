@@ -11,6 +11,7 @@
 #include "drives/uuid.h"
 #include "fs/list_dir.h"
 #include "fs/mount_fs.h"
+#include "fs/mount_points.h"
 #include "fs/path_ops.h"
 
 namespace warren {
@@ -131,7 +132,8 @@ Result<std::optional<Ref>> Items::find_by_id(std::string_view id) {
     FileSystem* tree = WARREN_TRY(own());
     Result<Attributes> old = tree->get_attributes(row->node);
     bool is_old_gone = old.ok() ? old->nlink == 0 : is_gone(old.error());
-    if (there && there->is_file() && is_old_gone) return seen;
+    bool is_candidate = there && there->is_file() && is_old_gone;
+    if (is_candidate && !WARREN_TRY(rows_.find(there->inode))) return seen;  // with a row it is an item of its own
   }
   Result<std::string> path = path_of(row->node);
   if (!path.ok() && !is_gone(path.error())) return std::move(path).take_error();
@@ -291,6 +293,7 @@ Status Items::check_not_cancelled() const {
 }
 
 Status Items::remove(const Ref& ref) {
+  WARREN_TRY(check_no_mount(view_, namespace_path(ref)));
   std::vector<Inode> files;
   std::vector<Ref> refs;
   WARREN_TRY(walk_items(ref, [&](const Ref& at, const Attributes& node) -> Result<bool> {
@@ -365,11 +368,24 @@ Status Items::copy_one(const Ref& from, const Ref& to, const Attributes& node) {
 }
 
 Status Items::copy(const Ref& from, const Ref& to, Replace replace) {
+  std::vector<Ref> made;
+  return copy_noting(from, to, replace, made);
+}
+
+// Adds to `made` what was not there before, a directory before what is in it.
+Status Items::copy_noting(const Ref& from, const Ref& to, Replace replace, std::vector<Ref>& made) {
+  auto copy_node = [&](const Ref& source, const Ref& target, const Attributes& node) -> Status {
+    std::optional<Attributes> old = WARREN_TRY(find(target));
+    if (!old) made.push_back(target);
+    if (!node.is_directory()) return copy_one(source, target, node);
+    WARREN_TRY(make_dir(target));
+    return Ok{};
+  };
   std::optional<Attributes> node = WARREN_TRY(find(from));
   if (!node) return Error(Code::kNotFound, fmt::format("no {}", quote(to_string(from))));
   WARREN_TRY(check_target(from, *node, to, replace));
   WARREN_TRY(make_parent(to));
-  if (node->is_file()) return copy_one(from, to, *node);
+  if (node->is_file()) return copy_node(from, to, *node);
   if (!node->is_directory()) return Error(Code::kInvalid, fmt::format("{} is not a file", quote(to_string(from))));
   std::string top = namespace_path(from);
   std::size_t count = 0;
@@ -382,8 +398,8 @@ Status Items::copy(const Ref& from, const Ref& to, Replace replace) {
     std::optional<Ref> source = find_ref_of(entry.path);
     std::optional<Ref> target = find_ref_of(namespace_path(to) + entry.path.substr(top.size()));
     if (!source || !target) return WalkNext::kContinue;
-    if (entry.attributes.is_directory()) WARREN_TRY(make_dir(*target));
-    else if (entry.attributes.is_file()) WARREN_TRY(copy_one(*source, *target, entry.attributes));
+    bool is_item = entry.attributes.is_directory() || entry.attributes.is_file();
+    if (is_item) WARREN_TRY(copy_node(*source, *target, entry.attributes));
     return WalkNext::kContinue;
   };
   return walk(view_, top, copy_entry, {.follow = Follow::kNo});
@@ -397,63 +413,6 @@ Result<bool> Items::are_apart(const Ref& from, const Ref& to) {
     if (target) return are_in_different_mounts(source->inode, target->inode);
     if (at.is_drive()) return are_in_different_mounts(source->inode, kRootInode);
   }
-}
-
-Status Items::copy_apart(const Ref& from, const Ref& to, Replace replace) {
-  std::optional<Attributes> old = WARREN_TRY(find(to));
-  std::vector<Ref> missing;  // directories above it, the nearest first
-  for (Ref at = to; !old && !at.is_drive();) {
-    at = parent_of(at);
-    if (WARREN_TRY(find(at))) break;
-    missing.push_back(at);
-  }
-  Status copied = copy(from, to, replace);
-  if (copied.ok() || old) return copied;
-  warren::remove(view_, namespace_path(to), {.recursive = Recursive::kYes}).ignore("the first error says why");
-  for (const Ref& dir : missing) remove_dir(view_, namespace_path(dir)).ignore("somebody else may use it");
-  return copied;
-}
-
-Status Items::sync_items(const Ref& ref) {
-  return walk_items(ref, [&](const Ref&, const Attributes& node) -> Result<bool> {
-    WARREN_TRY(view_.sync(node.inode));
-    return true;
-  });
-}
-
-// What is in the agent file before and after it keeps its id.
-Status Items::remove_moved(const Ref& from, const Ref& to) {
-  std::optional<Attributes> made = WARREN_TRY(find(to));
-  bool keeps_ids = made && is_in_agent_file(made->inode);
-  std::vector<std::pair<Ref, std::string>> ids;
-  auto note_id = [&](const Ref& at, const Attributes& node) -> Result<bool> {
-    std::optional<ItemRow> row = WARREN_TRY(find_row(at, node));
-    if (row) ids.emplace_back(Ref{.drive = to.drive, .path = to.path + at.path.substr(from.path.size())}, row->id);
-    return true;
-  };
-  if (keeps_ids) WARREN_TRY(walk_items(from, note_id));
-  auto unit = WARREN_TRY(view_.begin(UnitAccess::kWrite));
-  WARREN_TRY(remove(from));
-  for (const auto& [ref, id] : ids) {
-    std::optional<Attributes> node = WARREN_TRY(find(ref));
-    std::optional<ItemRow> row;
-    if (node) row = WARREN_TRY(touch(ref, *node));
-    if (!row) continue;
-    row->id = id;
-    WARREN_TRY(rows_.put(*row));
-  }
-  return unit->commit();
-}
-
-Status Items::move_apart(const Ref& from, const Ref& to, Replace replace) {
-  WARREN_TRY(copy_apart(from, to, replace));
-  Status removed = sync_items(to);
-  if (removed.ok()) removed = remove_moved(from, to);
-  if (removed.ok()) return removed;
-  return Error(removed.error().code(),
-               fmt::format("{} was copied to {}, but could not be removed: {}", quote(to_string(from)),
-                           quote(to_string(to)), removed.error().message()),
-               "delete one of the two with context_delete");
 }
 
 }  // namespace warren

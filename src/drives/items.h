@@ -21,6 +21,8 @@
 
 namespace warren {
 
+class TreeCopy;
+
 // What is known of the content when an item is written.
 struct ItemOrigin {
   std::string source;                      // empty: not fetched; an item that exists keeps its source and time
@@ -68,8 +70,10 @@ class Items {
   enum class Replace { kNo, kYes };
   Status move(const Ref& from, const Ref& to, Replace replace);
   Status copy(const Ref& from, const Ref& to, Replace replace);
-  // The same between mounts, outside of any unit, since a unit cannot have changes in two. A copy that fails is
-  // removed. What is moved is removed when its copy is on the disk; if that fails, both exist, and the error says so.
+  // The same between mounts or where other rules hold, outside of any unit, since a unit cannot have changes in two
+  // mounts. A copy that fails is removed, as far as this call has made it. What was moved is removed when its copy is
+  // complete; if that fails, the error is original_stays (agent/file_verbs.h). kUnsupported: a link is to be moved to
+  // another mount.
   Result<bool> are_apart(const Ref& from, const Ref& to);
   Status copy_apart(const Ref& from, const Ref& to, Replace replace);
   Status move_apart(const Ref& from, const Ref& to, Replace replace);
@@ -95,8 +99,18 @@ class Items {
   Status check_target(const Ref& from, const Attributes& what, const Ref& to, Replace replace);
   Status make_parent(const Ref& ref);
   Status check_not_cancelled() const;
-  Status sync_items(const Ref& ref);
-  Status remove_moved(const Ref& from, const Ref& to);
+  struct MovedRow {
+    ItemRow row;
+    Inode item;
+    Ref to;
+    bool is_stamped;  // its stamp is that of the item
+  };
+  enum class Apart { kRules, kMounts };
+  Status copy_noting(const Ref& from, const Ref& to, Replace replace, std::vector<Ref>& made);
+  Result<std::vector<Ref>> missing_above(const Ref& ref);
+  Status check_movable(const Ref& from, Apart apart);
+  Status give_ids(const Ref& ref);
+  Status move_rows(TreeCopy& copy, const std::vector<MovedRow>& rows, bool has_rows_there);
   Status copy_one(const Ref& from, const Ref& to, const Attributes& node);
 
   Agent& agent_;

@@ -26,6 +26,13 @@ Error refuse_crossing() { return Error(Code::kCrossDevice, "the two are in diffe
 
 bool are_in_different_mounts(Inode a, Inode b) { return slot_of(a) != slot_of(b); }
 
+bool is_mount_point(Inode node) {
+  std::uint64_t slot = slot_of(node);
+  std::uint64_t inner = node.value & ~kSlotMask;
+  bool is_stand_in = slot == kStandInSlot && inner < (std::uint64_t{1} << kSlotShift);
+  return is_stand_in || (slot != 0 && inner == kRootInode.value);
+}
+
 // Notices.
 
 // Translates the notices of one mount.

@@ -2,7 +2,7 @@
 //
 // A mount is a filesystem whose root is shown at a path, and covers whatever is there below. The mount points and their
 // parents cannot be removed, renamed or replaced (kBusy). They need not exist in the filesystem below: a missing one is
-// shown as a directory that nothing can be made in.
+// shown as a directory that nothing can be made in. In a listing, they come first.
 //
 // Numbers: the filesystem at "/" keeps its own; a node of a mount has the mount's slot in bits 56 to 61. So a number
 // stays what it is as long as its mount has the same slot, and no table is needed to translate it. A filesystem whose
@@ -35,6 +35,9 @@ struct Mount {
 
 // Whether two numbers of a MountFs are of nodes in different mounts.
 bool are_in_different_mounts(Inode a, Inode b);
+// Whether this is the number of the root of a mount, or of a directory that only leads to one. False for the numbers of
+// other filesystems, whatever they use these bits for.
+bool is_mount_point(Inode node);
 
 // As thread-safe as what is mounted. A unit ends on the thread that began it.
 class MountFs final : public FileSystem {

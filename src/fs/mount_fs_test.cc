@@ -50,6 +50,32 @@ class MountFsTest : public ::testing::Test {
   std::unique_ptr<MountFs> tree_;
 };
 
+TEST_F(MountFsTest, NothingIsRemovedForAMountPointThatStays) {
+  ASSERT_TRUE(write_file(*tree_, "/mem/working/dir/a", as_bytes("in memory")).ok());
+  ASSERT_TRUE(write_file(*tree_, "/ipc/in/box/b", as_bytes("in the box")).ok());
+  ASSERT_TRUE(make_dirs(root_, "/ipc/in").ok());
+  ASSERT_TRUE(write_file(root_, "/ipc/in/c", as_bytes("beside it")).ok());
+  for (const char* path : {"/mem/working", "/mem", "/ipc", "/ipc/in", "/ipc/in/box"}) {
+    Status removed = remove(*tree_, path, {.recursive = Recursive::kYes});
+    EXPECT_EQ(code(removed), Code::kBusy) << path;
+    EXPECT_THAT(removed.error().message(), HasSubstr("nothing was changed"));
+  }
+  EXPECT_EQ(read_file(*tree_, "/mem/working/dir/a").value(), "in memory");
+  EXPECT_EQ(read_file(*tree_, "/mem/plain").value(), "own");
+  EXPECT_EQ(read_file(*tree_, "/ipc/in/box/b").value(), "in the box");
+  EXPECT_EQ(read_file(*tree_, "/ipc/in/c").value(), "beside it");
+  EXPECT_TRUE(remove(*tree_, "/mem/working/dir", {.recursive = Recursive::kYes}).ok());
+}
+
+// Before and after the directories that lead to a mount exist below.
+TEST_F(MountFsTest, NothingIsRemovedThatOnlyLeadsToAMount) {
+  ASSERT_TRUE(write_file(*tree_, "/ipc/in/box/b", as_bytes("in the box")).ok());
+  for (const char* path : {"/ipc", "/ipc/in"}) {
+    EXPECT_EQ(code(remove(*tree_, path, {.recursive = Recursive::kYes})), Code::kBusy) << path;
+  }
+  EXPECT_EQ(read_file(*tree_, "/ipc/in/box/b").value(), "in the box");
+}
+
 TEST_F(MountFsTest, ShowsTheMountAndNotWhatItCovers) {
   EXPECT_FALSE(exists(*tree_, "/mem/working/covered").value());
   ASSERT_TRUE(write_file(*tree_, "/mem/working/a", as_bytes("in memory")).ok());

@@ -7,6 +7,7 @@
 
 #include "base/path.h"
 #include "fs/list_dir.h"
+#include "fs/mount_points.h"
 
 namespace warren {
 namespace {
@@ -158,6 +159,11 @@ Status remove(FileSystem& fs, std::string_view path, const RemoveOptions& option
   if (place.node->is_directory()) {
     if (options.recursive == Recursive::kNo) {
       return Error(Code::kIsDirectory, fmt::format("{} is a directory", quote_path(path)));
+    }
+    if (WARREN_TRY(leads_to_mount(fs, *place.node))) {
+      Status refused = fs.remove_dir(place.parent, place.name);  // so that the refusal is recorded
+      bool is_mount = refused.ok() || refused.error().code() == Code::kBusy;
+      return is_mount ? Status(refuse_mount(path)) : std::move(refused).within(doing("remove", path));
     }
     Doomed top{.parent = place.parent, .name = place.name, .inode = place.node->inode};
     return TreeRemover(fs, path).run(std::move(unit), std::move(top));

@@ -203,7 +203,8 @@ Result<Json> Session::ask_client(const Request& request, std::string_view method
   Question asked = std::move(question);
   questions_.erase(dump_json(id));
   service_.end_question();
-  if (asked.result && !*request.is_cancelled) return *std::move(asked.result);
+  if (*request.is_cancelled) return Error(Code::kUnavailable, "the call was cancelled");
+  if (asked.result) return *std::move(asked.result);
   return Error(Code::kUnavailable, asked.is_answered ? "the client answered the question with an error"
                                                      : "the client did not answer the question in time");
 }

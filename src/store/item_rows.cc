@@ -152,11 +152,16 @@ Status ItemRows::take_over(Inode replaced, Inode by) {
     take_over_ = std::move(made).take_value();
   }
   Rows taken = take_over_->bind(1, replaced.value).bind(2, by.value).rows();
+  bool is_taken_over = false;
   while (WARREN_TRY(taken.next())) {
+    is_taken_over = true;
     note(replaced);
     note(by);
   }
-  return Ok{};
+  Result<bool> ready = prepare();
+  if (is_taken_over || !ready.ok() || !*ready) return Ok{};
+  std::optional<ItemRow> left = WARREN_TRY(next_item(find_.bind(1, replaced.value).rows()));
+  return left ? remove(replaced) : Status(Ok{});  // the other one is an item of its own, and this one is gone
 }
 
 Status ItemRows::set_path(Inode node, std::string_view path) {

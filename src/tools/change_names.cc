@@ -4,6 +4,7 @@
 #include "agent/agent_namespace.h"
 #include "agent/file_verbs.h"
 #include "base/path.h"
+#include "fs/mount_points.h"
 #include "fs/path_ops.h"
 #include "tools/file_tools.h"
 #include "tools/schema.h"
@@ -41,7 +42,9 @@ Result<ToolAnswer> remove_answer(ToolContext& context, const Json& arguments) {
   Attributes node = WARREN_TRY(lstat(context.view, path));
   if (node.is_directory() && is_recursive) {
     std::vector<std::string> names = WARREN_TRY(read_dir(context.view, path));
-    if (!names.empty()) WARREN_TRY(check_consent(context, fmt::format("Remove {} and everything in it?", path)));
+    bool is_refused = WARREN_TRY(leads_to_mount(context.view, node));
+    if (!names.empty() && !is_refused)
+      WARREN_TRY(check_consent(context, fmt::format("Remove {} and everything in it?", path)));
   }
   if (node.is_directory() && !is_recursive) WARREN_TRY(remove_dir(context.view, path));
   else WARREN_TRY(remove(context.view, path, {.recursive = is_recursive ? Recursive::kYes : Recursive::kNo}));

@@ -152,6 +152,16 @@ TEST_F(ContextToolsTest, ManyShortTextsOfACallAreCutInTheTrail) {
   EXPECT_EQ(parameters["path"], "/none");
 }
 
+TEST_F(ContextToolsTest, WhatIsNestedDeeplyStaysReadableInTheTrail) {
+  std::string deep = std::string(500, '[') + std::string(500, ']');
+  ASSERT_OK(agent_->kv().set("deep", deep));
+  call("kv_get", {{"key", "deep"}});
+  ToolCall last = agent_->tools().list().value()[0];
+  ASSERT_TRUE(last.result.has_value());
+  EXPECT_OK(parse_json(*last.result));
+  EXPECT_NE(last.result->find("nested deeper"), std::string::npos);
+}
+
 TEST_F(ContextToolsTest, ACallIsInTheTrailWithItsArgumentsResultAndSession) {
   write("agent:/a.md", "one\n");
   fail("context_read", {{"path", "agent:/b.md"}});
@@ -353,6 +363,9 @@ TEST_F(ContextToolsTest, SavingOverAnItemThatWasMovedUnseenKeepsTheId) {
   std::string other = write("agent:/c.md", "an item of its own\n");
   ASSERT_OK(rename(agent_->fs(), "/context/agent/c.md", "/context/agent/b.md"));
   EXPECT_EQ(call("context_info", {{"path", "agent:/b.md"}})["id"], other);
+  EXPECT_EQ(call("context_exists", {{"path", id}})["exists"], false);  // not the one that replaced it
+  EXPECT_EQ(fail_type("context_delete", {{"path", id}}), "not_found");
+  EXPECT_EQ(call("context_read", {{"path", other}})["content"], "an item of its own\n");
 }
 
 TEST_F(ContextToolsTest, RestoringAPathBringsTheIdOfItsCheckpointBack) {
@@ -384,6 +397,8 @@ TEST_F(ContextToolsTest, ItemsAreCopiedAndMovedBetweenMounts) {
   EXPECT_EQ(fail_type("context_read", {{"path", "agent:/dir/a.md"}}), "not_found");
   Json back = call("context_move", {{"path", "shared:/x/dir"}, {"to_path", "agent:/back"}});
   EXPECT_EQ(back["items"], 2);
+  EXPECT_TRUE(call("context_move", {{"path", "shared:/y/a.md"}, {"to_path", "agent:/y.md"}})["id"].is_string());
+  call("context_move", {{"path", "agent:/y.md"}, {"to_path", "shared:/y/a.md"}});
   EXPECT_EQ(read("agent:/back/deep/b.md"), "b\n");
   EXPECT_EQ(call("context_exists", {{"path", "shared:/x/dir"}})["exists"], false);
   EXPECT_EQ(fail_type("context_copy", {{"path", "shared:/y/a.md"}, {"to_path", "agent:/back/a.md"}}), "already_exists");
@@ -398,6 +413,59 @@ TEST_F(ContextToolsTest, ACopyToAMountThatFailsLeavesNothing) {
     EXPECT_EQ(call("context_exists", {{"path", "shared:/x"}})["exists"], false) << tool;
     EXPECT_EQ(read("agent:/dir/a.md"), "small\n") << tool;
   }
+}
+
+TEST_F(ContextToolsTest, NothingIsDeletedForAMountThatStays) {
+  mount_drive();
+  call("context_write", {{"path", "shared:/a.md"}, {"content", "precious\n"}});
+  ToolError error = fail("context_delete", {{"path", "shared:/"}, {"recursive", true}});
+  EXPECT_EQ(error.type, "busy");
+  EXPECT_NE(error.message.find("nothing was changed"), std::string::npos) << error.message;
+  for (std::string_view path : {"/context/shared", "/context"}) {
+    error = fail("remove", {{"path", path}, {"recursive", true}});
+    EXPECT_EQ(error.type, "busy") << path;
+    EXPECT_EQ(error.next_action_hint.find("again"), std::string::npos) << error.next_action_hint;
+  }
+  EXPECT_EQ(read("shared:/a.md"), "precious\n");
+}
+
+TEST_F(ContextToolsTest, ADirectoryWithALinkIsNotMovedToAMount) {
+  mount_drive();
+  write("agent:/dir/a.md", "a\n");
+  ASSERT_OK(make_symlink(agent_->fs(), "a.md", "/context/agent/dir/link"));
+  EXPECT_EQ(fail_type("context_move", {{"path", "agent:/dir"}, {"to_path", "shared:/dir"}}), "unsupported");
+  EXPECT_EQ(read_link(agent_->fs(), "/context/agent/dir/link").value(), "a.md");
+  EXPECT_EQ(call("context_exists", {{"path", "shared:/dir"}})["exists"], false);
+}
+
+TEST_F(ContextToolsTest, AMoveThatCannotRemoveAllNeverAdvisesAgainstTheCopy) {
+  mount_drive();
+  for (std::string name : {"a", "b", "c"}) call("context_write", {{"path", "shared:/kept/" + name}, {"content", name}});
+  ASSERT_OK(write_file(agent_->fs(), "/policy/active.json",
+                       as_bytes(R"({"version": 1, "rules": [{"path": "/context/shared/kept/b",
+                                    "operation": ["delete"], "effect": "deny"}]})")));
+  ToolError error = fail("context_move", {{"path", "shared:/kept"}, {"to_path", "agent:/kept"}});
+  EXPECT_NE(error.message.find("could not be removed completely"), std::string::npos) << error.message;
+  EXPECT_NE(error.next_action_hint.find("the copy is complete"), std::string::npos) << error.next_action_hint;
+  for (std::string name : {"a", "b", "c"}) EXPECT_EQ(read("agent:/kept/" + name), name);
+  EXPECT_EQ(read("shared:/kept/b"), "b");
+}
+
+TEST_F(ContextToolsTest, AnItemMovesBetweenPlacesWithDifferentRules) {
+  ASSERT_OK(write_file(agent_->fs(), "/policy/active.json",
+                       as_bytes(R"({"version": 1, "rules": [{"path": "/context/agent/to/**",
+                                    "operation": ["delete"], "effect": "deny"}]})")));
+  std::string id = write("agent:/dir/a.md", "a\n");
+  std::string linked = write("agent:/dir/b.md", "b\n");
+  ASSERT_OK(link(agent_->fs(), "/context/agent/dir/b.md", "/context/agent/other.md"));
+  ASSERT_OK(make_symlink(agent_->fs(), "a.md", "/context/agent/dir/link"));
+  EXPECT_EQ(call("context_move", {{"path", "agent:/dir"}, {"to_path", "agent:/to/dir"}})["items"], 2);
+  EXPECT_EQ(call("context_info", {{"path", "agent:/to/dir/a.md"}})["id"], id);
+  EXPECT_EQ(read("agent:/to/dir/b.md"), "b\n");
+  EXPECT_EQ(read("agent:/other.md"), "b\n");
+  EXPECT_NE(call("context_info", {{"path", "agent:/to/dir/b.md"}})["id"], linked);
+  EXPECT_EQ(read_link(agent_->fs(), "/context/agent/to/dir/link").value(), "a.md");
+  EXPECT_EQ(call("context_exists", {{"path", "agent:/dir"}})["exists"], false);
 }
 
 TEST_F(ContextToolsTest, AReferenceThatContradictsTheDriveIsRefused) {

@@ -113,8 +113,9 @@ Status check_consent(const ToolContext& context, std::string_view question) {
   if (!context.ask) return Ok{};
   Result<Consent> answer = context.ask(question);
   if (!answer.ok()) {
+    std::string_view why = answer.error().code() == Code::kBusy ? "could not be asked" : "did not answer";
     return Error(answer.error().code(),
-                 fmt::format("nothing was done, because the user did not answer: {}", answer.error().message()),
+                 fmt::format("nothing was done, because the user {}: {}", why, answer.error().message()),
                  "Tell the user, who may want it to be tried again.");
   }
   switch (*answer) {

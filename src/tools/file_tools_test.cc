@@ -348,6 +348,23 @@ TEST_F(FileTools, AMoveWhoseOriginalStaysSaysSo) {
   EXPECT_EQ(content_of("/mem/working/kept/a"), "one");
 }
 
+TEST_F(FileTools, ARefusalSaysWhetherTheUserWasAsked) {
+  ToolContext context{.agent = *agent_,
+                      .names = *names_,
+                      .view = *view_,
+                      .clock = clock_,
+                      .session = "s",
+                      .is_read_only = false,
+                      .is_cancelled = &is_cancelled_,
+                      .progress = {}};
+  for (Code code : {Code::kBusy, Code::kUnavailable}) {
+    context.ask = [code](std::string_view) -> Result<Consent> { return Error(code, "the reason"); };
+    std::string message(check_consent(context, "Remove all?").error().message());
+    std::string_view expected = code == Code::kBusy ? "could not be asked" : "did not answer";
+    EXPECT_NE(message.find(expected), std::string::npos) << message;
+  }
+}
+
 TEST_F(FileTools, NamesThatAreNotUtf8AreReachedByTheirUri) {
   put("/d/bad\xff%name", "found");
   std::string uri = call("readdir", {{"path", "/d"}}).structured["entries"][0]["uri"];

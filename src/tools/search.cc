@@ -1,5 +1,6 @@
 // search, and its other name context_search.
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -102,6 +103,17 @@ Json hit_of(const SearchHit& hit) {
           {"score", hit.score},         {"found_by", std::move(found_by)}};
 }
 
+// The index records hits in the files of the agent; those in the namespace of one with a base go through the view
+// alone.
+Status record_hits(ToolContext& context, const std::vector<SearchHit>& hits) {
+  std::set<std::string> paths;
+  for (const SearchHit& hit : hits) {
+    if (hit.tree == kNamespaceTree) paths.insert(hit.path);
+  }
+  for (const std::string& path : paths) WARREN_TRY(context.view.record("read", path, Ok{}));
+  return Ok{};
+}
+
 Result<ToolAnswer> search_items(ToolContext& context, const Json& arguments) {
   SearchQuery query = WARREN_TRY(query_in(context, arguments));
   if (!context.open_index)
@@ -118,6 +130,7 @@ Result<ToolAnswer> search_items(ToolContext& context, const Json& arguments) {
   if (is_cancelled(context)) return cancelled_error();
   SearchAnswer found = WARREN_TRY(index->search(query));
   WARREN_TRY(context.view.record("search", query.below, Ok{}));
+  WARREN_TRY(record_hits(context, found.hits));
   ToolAnswer answer;
   Json results = Json::array();
   for (const SearchHit& hit : found.hits) {

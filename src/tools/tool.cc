@@ -20,6 +20,7 @@ namespace {
 constexpr std::size_t kRecordedTextBytes = std::size_t{16} << 10;
 constexpr std::size_t kRecordedBytes = std::size_t{64} << 10;  // of all arguments, or of the result
 constexpr std::size_t kShownTextBytes = std::size_t{1} << 10;
+constexpr int kRecordedLevels = 100;
 
 std::string_view type_of(Code code) {
   switch (code) {
@@ -42,21 +43,31 @@ std::string shortened(const std::string& text) {
   return fmt::format("{}… ({} bytes in all)", text.substr(0, end), text.size());
 }
 
-// Arguments and results are as deep as their schemas, except what a tool passes through; the parser bounds that.
-void shorten_texts(Json& value) {
+// Arguments and results are as deep as their schemas, except what a tool passes through, and an answer adds levels to
+// that. What is recorded must stay readable, so it ends below a level that every reader takes.
+void shorten(Json& value, int levels_left) {
   if (value.is_string()) {
     const auto& text = value.get_ref<const std::string&>();
     if (text.size() > kRecordedTextBytes) value = shortened(text);
   }
-  if (!value.is_structured()) return;
-  for (Json& member : value) shorten_texts(member);
+  if (!value.is_structured() || value.empty()) return;
+  if (levels_left == 0) {
+    value = "… (nested deeper)";
+    return;
+  }
+  for (Json& member : value) shorten(member, levels_left - 1);
+}
+
+// From the text, which is at hand: no deeper than it has brackets.
+bool may_be_deep(std::string_view text) {
+  return std::ranges::count_if(text, [](char c) { return c == '[' || c == '{'; }) > kRecordedLevels;
 }
 
 std::string recorded(const Json& whole) {
   std::string text = dump_json(whole);
-  if (text.size() <= kRecordedTextBytes) return text;  // so is every text in it
+  if (text.size() <= kRecordedTextBytes && !may_be_deep(text)) return text;  // so is every text in it
   Json value = whole;
-  shorten_texts(value);
+  shorten(value, kRecordedLevels);
   text = dump_json(value);
   if (text.size() <= kRecordedBytes) return text;
   if (value.is_object()) {  // many short texts: a member as a whole

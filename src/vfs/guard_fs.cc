@@ -429,8 +429,8 @@ Status GuardFs::rename(Inode parent, std::string_view name, Inode new_parent, st
   Attributes moved = WARREN_TRY(inner().lookup(parent, name));
   Result<Attributes> replaced = inner().lookup(new_parent, new_name);
   if (!replaced.ok() && replaced.error().code() != Code::kNotFound) return std::move(replaced).take_error();
-  if (moved.is_directory()) WARREN_TRY(check_moved_tree(policy, from, to));
   WARREN_TRY(check_not_standard(from));
+  if (moved.is_directory()) WARREN_TRY(check_moved_tree(policy, from, to));
   WARREN_TRY(check_node_moved(policy, moved, to));
   if (replaced.ok() && mode == RenameMode::kReplace) {
     // Whoever may append only must not lose a file under another one; a queue's writer may replace its own.

@@ -1,0 +1,216 @@
+#include "agent/tree_copy.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/limits.h"
+#include "base/path.h"
+#include "fs/mount_fs.h"
+#include "fs/path_ops.h"
+
+namespace warren {
+namespace {
+
+bool is_missing(const Error& error) { return error.code() == Code::kNotFound || error.code() == Code::kStale; }
+
+// Between mounts a filesystem copies nothing, so the content goes through memory. The new content is there as a whole
+// or not at all.
+Status copy_across(FileSystem& fs, std::string_view from, std::string_view to, const Attributes& source) {
+  std::string content = WARREN_TRY(read_file(fs, from, {.size_bytes_max = kAcrossBytesMax}));
+  WriteFileOptions options;
+  options.mode = source.mode & 07777U;
+  return write_file(fs, to, as_bytes(content), options).within([&] {
+    return fmt::format("copy {} to {}", quote_path(from), quote_path(to));
+  });
+}
+
+Status ignore_unsupported(Result<Attributes> changed) {
+  if (changed.ok() || changed.error().code() == Code::kUnsupported) return Ok{};
+  return std::move(changed).take_error();
+}
+
+bool is_as_it_was(const Attributes& before, const Attributes& now) {
+  if (before.inode != now.inode) return false;
+  if (before.is_directory()) return now.is_directory();
+  return before.size == now.size && before.mtime == now.mtime && before.ctime == now.ctime;
+}
+
+}  // namespace
+
+Status copy_one_file(FileSystem& fs, std::string_view from, std::string_view to) {
+  Attributes source = WARREN_TRY(stat(fs, from));
+  Result<Attributes> target = stat(fs, to);
+  if (!target.ok() && target.error().code() == Code::kNotFound) target = stat(fs, directory_of(to));
+  bool is_across = source.is_file() && target.ok() && are_in_different_mounts(source.inode, target->inode);
+  return is_across ? copy_across(fs, from, to, source) : copy_file(fs, from, to);
+}
+
+TreeCopy::TreeCopy(FileSystem& fs, TreeCopyOptions options) : fs_(fs), options_(std::move(options)) {}
+
+std::string TreeCopy::path_in(const std::string& top, const Node& node) const {
+  if (node.inside.empty()) return top;
+  return top == "/" ? node.inside : top + node.inside;
+}
+
+Status TreeCopy::run(std::string_view from, std::string_view to) {
+  from_ = WARREN_TRY(normalise_path(from));
+  to_ = WARREN_TRY(normalise_path(to));
+  Result<Attributes> there = lstat(fs_, to_);
+  is_new_ = !there.ok() && there.error().code() == Code::kNotFound;
+  if (!there.ok() && !is_new_) return std::move(there).take_error();
+  if (there.ok() && options_.target == CopyTarget::kNew) {
+    return Error(Code::kExists, fmt::format("{} exists already", quote_path(to_)));
+  }
+  auto visit = [&](const WalkEntry& entry) -> Result<WalkNext> {
+    if (options_.check) WARREN_TRY(options_.check());
+    WARREN_TRY(copy(entry));
+    return WalkNext::kContinue;
+  };
+  Status copied = walk(fs_, from_, visit, {.follow = Follow::kNo});
+  if (copied.ok()) copied = finish_directories();
+  if (!copied.ok()) remove_made();
+  return copied;
+}
+
+Status TreeCopy::copy(const WalkEntry& entry) {
+  Node node {
+    .inside = entry.path == from_ ? std::string() : entry.path.substr(from_ == "/" ? 0 : from_.size()),
+    .source = WARREN_TRY(lstat(fs_, entry.path))
+    , .made = {}
+  };
+  std::string to = path_in(to_, node);
+  Result<Attributes> there = lstat(fs_, to);
+  bool is_there = there.ok();
+  if (!is_there && there.error().code() != Code::kNotFound) return std::move(there).take_error();
+  if (is_there && is_new_) {
+    return Error(Code::kExists, fmt::format("{} was made by somebody else meanwhile", quote_path(to)));
+  }
+  Attributes above = WARREN_TRY(stat(fs_, directory_of(to)));
+  bool is_across = are_in_different_mounts(node.source.inode, above.inode);
+  WARREN_TRY(make(node, is_there, is_across));
+  Attributes made = WARREN_TRY(lstat(fs_, to));
+  node.made = made.inode;
+  node.is_new = !is_there;
+  nodes_.push_back(node);
+  if (options_.keeps == CopyKeeps::kXattrsToo && !node.source.is_symlink()) WARREN_TRY(keep_xattrs(node));
+  return node.source.is_directory() ? Status(Ok{}) : keep_attributes(node, is_across);
+}
+
+Status TreeCopy::make(const Node& node, bool is_there, bool is_across) {
+  std::string from = path_in(from_, node);
+  std::string to = path_in(to_, node);
+  if (node.source.is_directory()) {
+    WARREN_TRY(is_there ? make_dirs(fs_, to) : make_dir(fs_, to));
+  } else if (node.source.is_symlink()) {
+    std::string target = WARREN_TRY(read_link(fs_, from));
+    WARREN_TRY(make_symlink(fs_, target, to).within(doing("copy", from)));
+  } else if (node.source.is_file()) {
+    WARREN_TRY(is_across ? copy_across(fs_, from, to, node.source) : copy_file(fs_, from, to));
+  } else {
+    NewNode made{.mode = node.source.mode, .owner = node.source.owner, .rdev = node.source.rdev};
+    WARREN_TRY(make_node(fs_, to, made).within(doing("copy", from)));
+  }
+  return Ok{};
+}
+
+// What users have set must not get lost, the time to live least of all.
+Status TreeCopy::keep_xattrs(const Node& node) {
+  std::string from = path_in(from_, node);
+  Result<std::vector<std::string>> names = fs_.list_xattrs(node.source.inode);
+  if (!names.ok() && names.error().code() == Code::kUnsupported) return Ok{};
+  std::vector<std::string> all = WARREN_TRY(std::move(names).within(doing("copy", from)));
+  for (const std::string& name : all) {
+    std::string value = WARREN_TRY(fs_.get_xattr(node.source.inode, name).within(doing("copy", from)));
+    Status kept = fs_.set_xattr(node.made, name, as_bytes(value), XattrMode::kAny);
+    if (kept.ok() || !name.starts_with("user.")) continue;
+    return std::move(kept).within(fmt::format("keep {} of {}", quote(name), quote_path(from)));
+  }
+  return Ok{};
+}
+
+Status TreeCopy::keep_attributes(const Node& node, bool is_across) {
+  std::string to = path_in(to_, node);
+  AttributeChanges times;
+  times.atime = SetTime::to(node.source.atime);
+  times.mtime = SetTime::to(node.source.mtime);
+  AttributeChanges all = times;
+  if (!node.source.is_symlink()) all.mode = node.source.mode & 07777U;
+  all.uid = node.source.owner.uid;
+  all.gid = node.source.owner.gid;
+  Result<Attributes> kept = fs_.set_attributes(node.made, all);
+  if (kept.ok()) return Ok{};
+  Code code = kept.error().code();
+  bool is_refused = code == Code::kDenied || code == Code::kNotPermitted;
+  if (is_refused && options_.keeps == CopyKeeps::kXattrsToo) return Ok{};  // a place whose files may not be changed
+  if (!is_across || code != Code::kUnsupported) {
+    return std::move(kept).take_error().within(fmt::format("keep the attributes of {}", quote_path(to)));
+  }
+  return ignore_unsupported(fs_.set_attributes(node.made, times));
+}
+
+// Last, after everything is in them: making an entry changes their times.
+Status TreeCopy::finish_directories() {
+  for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
+    if (!node->source.is_directory()) continue;
+    WARREN_TRY(keep_attributes(*node, are_in_different_mounts(node->source.inode, node->made)));
+  }
+  return Ok{};
+}
+
+void TreeCopy::remove_made() {
+  for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
+    std::string path = path_in(to_, *node);
+    Result<Attributes> there = lstat(fs_, path);
+    if (!node->is_new || !there.ok() || there->inode != node->made) continue;
+    Status removed = there->is_directory() ? remove_dir(fs_, path) : remove(fs_, path);
+    removed.ignore("the first error says why there is no copy; somebody else may use the directory");
+  }
+  nodes_.clear();
+}
+
+Status TreeCopy::sync() {
+  Status synced = Ok{};
+  for (const Node& node : nodes_) {
+    if (synced.ok() && node.source.is_file()) synced = fs_.sync(node.made);
+  }
+  if (!synced.ok()) remove_made();
+  return synced;
+}
+
+Status TreeCopy::remove_originals() {
+  for (std::size_t end = nodes_.size(); end > 0;) {
+    std::size_t first = end - std::min(end, limits::kRemoveUnit);
+    WARREN_TRY(remove_batch(first, end));
+    end = first;
+  }
+  return Ok{};
+}
+
+// All lookups before the first change: a unit that has changed one mount cannot walk a path through another.
+Status TreeCopy::remove_batch(std::size_t first, std::size_t end) {
+  auto unit = WARREN_TRY(fs_.begin(UnitAccess::kWrite));
+  std::vector<Place> places;
+  for (std::size_t i = end; i > first; --i) {
+    const Node& node = nodes_[i - 1];
+    std::string path = path_in(from_, node);
+    Result<Place> found = find_name(fs_, path);
+    if (!found.ok() && is_missing(found.error())) continue;
+    Place place = WARREN_TRY(std::move(found));
+    if (!place.node) continue;
+    if (!is_as_it_was(node.source, *place.node)) {
+      return Error(Code::kConflict, fmt::format("{} was changed while it was copied", quote_path(path)));
+    }
+    places.push_back(std::move(place));
+  }
+  for (const Place& place : places) {
+    bool is_directory = place.node->is_directory();
+    Status removed = is_directory ? fs_.remove_dir(place.parent, place.name) : fs_.unlink(place.parent, place.name);
+    if (!removed.ok() && !is_missing(removed.error())) {
+      return std::move(removed).within(fmt::format("remove {}", quote(place.name)));
+    }
+  }
+  return unit->commit();
+}
+
+}  // namespace warren

@@ -1,0 +1,72 @@
+// Copies a file or a whole tree node by node, and knows what it has copied: for cp, and for moves where a rename is not
+// possible, because the two are in different mounts or have different rules.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "fs/file_system.h"
+#include "fs/tree_ops.h"
+
+namespace warren {
+
+// The size of the largest file that is copied to another mount.
+inline constexpr std::uint64_t kAcrossBytesMax = std::uint64_t{256} << 20;
+
+enum class CopyTarget { kNew, kMayExist };         // kNew: kExists if something is there
+enum class CopyKeeps { kAttributes, kXattrsToo };  // kXattrsToo: also extended attributes, thus the time to live
+
+struct TreeCopyOptions {
+  CopyTarget target = CopyTarget::kMayExist;
+  CopyKeeps keeps = CopyKeeps::kAttributes;
+  std::function<Status()> check;  // before each node; its error ends the copy
+};
+
+// Copies one file. Between mounts the content goes through memory.
+Status copy_one_file(FileSystem& fs, std::string_view from, std::string_view to);
+
+// For one copy and one thread. A second name of a file becomes a file of its own. Modes, owners and times are not kept
+// by a target in another mount that has none.
+class TreeCopy {
+ public:
+  TreeCopy(FileSystem& fs, TreeCopyOptions options);
+
+  // Links are copied as links. If it fails, what it has made is removed again, and nothing else: others may have put
+  // something there meanwhile.
+  Status run(std::string_view from, std::string_view to);
+  // After it, the copy is on the disk, if the target is. If it fails, the copy is removed as above.
+  Status sync();
+  // Removes what was copied and is still as it was, from the leaves up, in units of a bounded number of entries.
+  // Whatever else is there now stays: kConflict for what was changed, kNotEmpty for a directory with something new.
+  Status remove_originals();
+
+ private:
+  struct Node {
+    std::string inside;  // its path below the start; empty: the start
+    Attributes source;
+    Inode made;
+    bool is_new = false;
+  };
+
+  std::string path_in(const std::string& top, const Node& node) const;
+  Status copy(const WalkEntry& entry);
+  Status make(const Node& node, bool is_there, bool is_across);
+  Status keep_xattrs(const Node& node);
+  Status keep_attributes(const Node& node, bool is_across);
+  Status finish_directories();
+  void remove_made();
+  Status remove_batch(std::size_t first, std::size_t end);
+
+  FileSystem& fs_;
+  TreeCopyOptions options_;
+  std::string from_;
+  std::string to_;
+  bool is_new_ = false;      // nothing was there
+  std::vector<Node> nodes_;  // a directory before what is in it
+};
+
+}  // namespace warren
