@@ -64,6 +64,15 @@ TEST_F(ConfigFileTest, WhatIsFixedAtTheStartIsPostponed) {
   EXPECT_EQ(file->now().archive_days, 3);
 }
 
+TEST_F(ConfigFileTest, ALinkIsRefusedAsWhatItIs) {
+  ASSERT_OK(replace_host_file(dir.file("elsewhere"), "{}", 0600));
+  ASSERT_EQ(::symlink(dir.file("elsewhere").c_str(), (root->path() + "/config.json").c_str()), 0);
+  Result<std::unique_ptr<ConfigFile>> file = ConfigFile::open(*root);
+  ASSERT_FALSE(file.ok());
+  EXPECT_EQ(file.error().code(), Code::kInvalid);
+  EXPECT_EQ(file.error().message(), "config.json is a symbolic link, and must be a regular file");
+}
+
 TEST_F(ConfigFileTest, AMissingFileChangesNothing) {
   write(R"({"rate_per_second": 5})");
   auto file = std::move(ConfigFile::open(*root)).value();
