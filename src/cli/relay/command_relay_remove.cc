@@ -49,14 +49,10 @@ Result<std::vector<std::string>> list_mail(int home, const std::string& box) {
 }
 
 Result<Belongings> count_belongings(int home, relay::Ledger& ledger, const std::string& name) {
-  Belongings out;
-  out.unread = WARREN_TRY(list_mail(home, "inbox"))
-  .size();
-  out.unsent = WARREN_TRY(list_mail(home, "outbox"))
-  .size();
+  std::vector<std::string> inbox = WARREN_TRY(list_mail(home, "inbox"));
+  std::vector<std::string> outbox = WARREN_TRY(list_mail(home, "outbox"));
   auto stored = WARREN_TRY(ledger.in_state(name, relay::DeliveryState::kStored, 0, kCounted));
-  out.waiting = stored.size();
-  return out;
+  return Belongings{.unread = inbox.size(), .unsent = outbox.size(), .waiting = stored.size()};
 }
 
 std::string in_words(const Belongings& mail) {
@@ -190,14 +186,14 @@ Result<std::size_t> count_unread(relay::Ledger& reader, const Removal& removal) 
 Status end_registration(Context& context, const Arguments& args, const relay::Root& root, relay::Ledger& reader,
                         std::int64_t operation, Removal& removal) {
   removal.carried_out = WARREN_TRY(wait_for_removal(context, args, root, operation));
-  removal.mail.unsent = WARREN_TRY(list_mail(removal.home.get(), "outbox"))
-  .size();
+  std::vector<std::string> outbox = WARREN_TRY(list_mail(removal.home.get(), "outbox"));
+  removal.mail.unsent = outbox.size();
   if (removal.is_forced) {
     removal.mail.unread = WARREN_TRY(count_unread(reader, removal));
     return Ok{};
   }
-  removal.mail.unread = WARREN_TRY(list_mail(removal.home.get(), "inbox"))
-  .size();
+  std::vector<std::string> inbox = WARREN_TRY(list_mail(removal.home.get(), "inbox"));
+  removal.mail.unread = inbox.size();
   Belongings here{.unread = removal.mail.unread, .unsent = removal.mail.unsent};
   if (!here.is_empty()) return got_mail(removal.name, here);
   return Ok{};

@@ -311,8 +311,13 @@ Status Root::poke() const {
 namespace {
 
 Result<std::string> read_config_text_in(int dir) {
-  ReadFile file = WARREN_TRY(read_below(dir, "config.json", kSmallFileBytes).within("config.json"));
-  return std::move(file.content);
+  Result<ReadFile> file = read_below(dir, "config.json", kSmallFileBytes);
+  if (!file.ok() && file.error().code() == Code::kLoop) {
+    return Error(Code::kInvalid, "config.json is a symbolic link, and must be a regular file",
+                 "copy the file that it leads to into the relay's directory");
+  }
+  ReadFile read = WARREN_TRY(std::move(file).within("config.json"));
+  return std::move(read.content);
 }
 
 }  // namespace
