@@ -66,7 +66,9 @@ TEST_F(ConfigFileTest, WhatIsFixedAtTheStartIsPostponed) {
 
 TEST_F(ConfigFileTest, ALinkIsRefusedAsWhatItIs) {
   ASSERT_OK(replace_host_file(dir.file("elsewhere"), "{}", 0600));
-  ASSERT_EQ(::symlink(dir.file("elsewhere").c_str(), (root->path() + "/config.json").c_str()), 0);
+  std::string config = root->path() + "/config.json";
+  ASSERT_EQ(::unlink(config.c_str()), 0);
+  ASSERT_EQ(::symlink(dir.file("elsewhere").c_str(), config.c_str()), 0);
   Result<std::unique_ptr<ConfigFile>> file = ConfigFile::open(*root);
   ASSERT_FALSE(file.ok());
   EXPECT_EQ(file.error().code(), Code::kInvalid);
