@@ -35,42 +35,40 @@ Consent consent_of(const Json& result) {
 
 }  // namespace
 
-std::function<Result<Consent>(std::string_view)> ConsentRound::asker() {
+std::function<Result<Consent>(const ConsentQuestion&)> ConsentRound::asker() {
   bool has_state = has_sessions(request_.revision);
   Json capabilities = has_state ? request_.session.client_capabilities()
                                 : meta_of(request_.params).value(kMetaCapabilities, Json::object());
   if (!has_forms(capabilities)) return {};
-  if (has_state) return [this](std::string_view question) { return ask_in_session(question); };
-  return [this](std::string_view question) -> Result<Consent> { return ask_by_result(question); };
+  if (has_state) return [this](const ConsentQuestion& question) { return ask_in_session(question); };
+  return [this](const ConsentQuestion& question) -> Result<Consent> { return ask_by_result(question); };
 }
 
-Result<Consent> ConsentRound::ask_in_session(std::string_view question) {
+Result<Consent> ConsentRound::ask_in_session(const ConsentQuestion& question) {
   Json answer = WARREN_TRY(
-      request_.session.ask_client(request_, "elicitation/create", question_params(question, request_.revision)));
+      request_.session.ask_client(request_, "elicitation/create", question_params(question.text, request_.revision)));
   return consent_of(answer);
 }
 
 // An answer counts only for the question that was asked: what it is about may have changed meanwhile.
-std::string ConsentRound::state_of(std::string_view question) const {
-  Json what{request_.params.value("name", Json()), request_.params.value("arguments", Json()), question};
+std::string ConsentRound::hash_of(const ConsentQuestion& question) const {
+  Json what{request_.params.value("name", Json()), request_.params.value("arguments", Json()), question.text,
+            question.state};
   return sha256_hex(as_bytes(dump_json(what)));
 }
 
-Consent ConsentRound::ask_by_result(std::string_view question) {
+Consent ConsentRound::ask_by_result(const ConsentQuestion& question) {
+  std::string hash = hash_of(question);
+  OpenQuestions& open = request_.service.open_questions();
   auto responses = request_.params.find("inputResponses");
   bool is_answer = responses != request_.params.end() && responses->is_object() && responses->contains(kAnswerKey) &&
-                   find_text(request_.params, "requestState") == state_of(question);
+                   open.take(find_text(request_.params, "requestState").value_or(""), hash);
   if (is_answer) return consent_of((*responses)[kAnswerKey]);
-  asked_ = std::string(question);
+  Json one{{"method", "elicitation/create"}, {"params", question_params(question.text, request_.revision)}};
+  asked_ = Json{{"resultType", "input_required"},
+                {"inputRequests", {{kAnswerKey, std::move(one)}}},
+                {"requestState", open.add(std::move(hash))}};
   return Consent::kPending;
-}
-
-std::optional<Json> ConsentRound::find_question() const {
-  if (!asked_) return std::nullopt;
-  Json one{{"method", "elicitation/create"}, {"params", question_params(*asked_, request_.revision)}};
-  return Json{{"resultType", "input_required"},
-              {"inputRequests", {{kAnswerKey, std::move(one)}}},
-              {"requestState", state_of(*asked_)}};
 }
 
 }  // namespace warren::mcp

@@ -19,17 +19,17 @@ class ConsentRound {
   explicit ConsentRound(const Request& request) : request_(request) {}
 
   // For ToolContext::ask: empty if this client cannot ask its user.
-  std::function<Result<Consent>(std::string_view question)> asker();
+  std::function<Result<Consent>(const ConsentQuestion&)> asker();
   // The result that asks, if the call stopped because of that.
-  std::optional<Json> find_question() const;
+  const std::optional<Json>& find_question() const { return asked_; }
 
  private:
-  Result<Consent> ask_in_session(std::string_view question);
-  Consent ask_by_result(std::string_view question);
-  std::string state_of(std::string_view question) const;
+  Result<Consent> ask_in_session(const ConsentQuestion& question);
+  Consent ask_by_result(const ConsentQuestion& question);
+  std::string hash_of(const ConsentQuestion& question) const;
 
   const Request& request_;
-  std::optional<std::string> asked_;  // and not answered yet
+  std::optional<Json> asked_;  // the result that asks
 };
 
 }  // namespace warren::mcp

@@ -31,6 +31,7 @@ constexpr std::string_view kEndpoint = "/mcp";
 constexpr std::chrono::minutes kSessionLife{60};  // without a request
 constexpr std::chrono::seconds kKeepAliveEvery{15};
 constexpr std::chrono::seconds kStopPatience{2};
+constexpr std::size_t kReceivers = 2;  // threads that take requests and never wait for what is called
 
 std::string random_id() {
   std::string bytes(16, '\0');
@@ -114,10 +115,22 @@ std::optional<RpcError> find_header_mismatch(const WebRequest& request, const Js
   return std::nullopt;
 }
 
+// What is wrong with a request of the stateless era.
+std::optional<RpcError> find_lone_problem(const WebRequest& request, const Json& message) {
+  Json params = message.value("params", Json::object());
+  std::optional<RpcError> problem = find_stateless_problem(params);
+  // Where both name a revision and not the same one, that is what is wrong, whichever of them we know.
+  bool has_both = request.headers.contains("mcp-protocol-version") && find_text(meta_of(params), kMetaVersion);
+  if (problem && !(problem->code == kUnsupportedVersion && has_both)) return problem;
+  std::optional<RpcError> mismatch = find_header_mismatch(request, message);
+  return mismatch ? mismatch : problem;
+}
+
 // A request of the stateless era, with all that serves it; it lives as long as the answer is awaited.
 struct LoneRequest {
   std::shared_ptr<StreamOutlet> outlet;  // shared with the session
   std::unique_ptr<Session> session;
+  std::atomic<bool> is_gone = false;  // the client
 };
 
 // The session must already be removed from sessions_.
@@ -132,13 +145,14 @@ class HttpDoorImpl final : public HttpDoor {
       : service_(service),
         options_(std::move(options)),
         subscriptions_(service),
-        worker_({.priority = Worker::Priority::kNormal, .threads_max = options_.threads}) {}
+        receivers_({.priority = Worker::Priority::kNormal, .threads_max = kReceivers}),
+        calls_(options_.threads, Service::kLongCallsMax) {}
   ~HttpDoorImpl() override { stop(); }
 
   Status open() {
     auto take = [this](WebRequest request, const Reply& reply) {
       auto shared = std::make_shared<WebRequest>(std::move(request));
-      if (!worker_.submit([this, shared, reply] { handle(*shared, reply); }).ok()) reply->answer(503, {}, "");
+      if (!receivers_.submit([this, shared, reply] { handle(*shared, reply); }).ok()) reply->answer(503, {}, "");
     };
     server_ = WARREN_TRY(net::WebServer::start(options_.address, {}, take,
                                                [this](const WebRequest& request) { return find_refusal(request); }));
@@ -153,6 +167,7 @@ class HttpDoorImpl final : public HttpDoor {
   std::optional<net::WebRefusal> find_refusal(const WebRequest& request) const;  // by its headers alone
   void handle_post(const WebRequest& request, const Reply& reply);
   void serve_lone(const WebRequest& request, const Json& message, const Reply& reply);
+  void forget_lone(const std::shared_ptr<LoneRequest>& lone);
   void begin_session(const Json& message, const Reply& reply);
   void serve_in_session(const std::shared_ptr<HttpSession>& session, const Json& message, const Reply& reply);
   void handle_get(const WebRequest& request, const Reply& reply);
@@ -169,7 +184,8 @@ class HttpDoorImpl final : public HttpDoor {
   std::map<std::string, std::shared_ptr<HttpSession>> sessions_;  // under mutex_, as what follows; shared by requests
   std::list<std::shared_ptr<LoneRequest>> lone_;                  // shared by what cancels them
   bool is_stopped_ = false;
-  Worker worker_;
+  Worker receivers_;
+  CallThreads calls_;
   Worker keeper_;
   std::unique_ptr<net::WebServer> server_;
 };
@@ -229,39 +245,41 @@ void HttpDoorImpl::serve_lone(const WebRequest& request, const Json& message, co
   bool is_request = message.is_object() && message.contains("id") && message.contains("method");
   if (message.is_object() && !message.contains("id")) return reply->answer(202, {}, "");  // there are none to act on
   if (is_request) {
-    Json params = message.value("params", Json::object());
-    std::optional<RpcError> problem = find_stateless_problem(params);
-    // Where both name a revision and not the same one, that is what is wrong, whichever of them we know.
-    bool has_both = request.headers.contains("mcp-protocol-version") && find_text(meta_of(params), kMetaVersion);
-    if (!problem || (problem->code == kUnsupportedVersion && has_both)) {
-      std::optional<RpcError> mismatch = find_header_mismatch(request, message);
-      if (mismatch) problem = std::move(mismatch);
-    }
-    if (problem) {
+    if (std::optional<RpcError> problem = find_lone_problem(request, message)) {
       return reply->answer(400, {{"Content-Type", "application/json"}},
                            dump_json(error_message(message["id"], *problem)));
     }
   }
   auto lone = std::make_shared<LoneRequest>();
+  std::weak_ptr<LoneRequest> weak = lone;
+  auto run = [this, weak](CallKind kind, std::function<void()> call) {
+    return calls_.run(kind, [this, held = weak.lock(), call = std::move(call)] {
+      call();
+      forget_lone(held);
+    });
+  };
   lone->outlet = std::make_shared<StreamOutlet>(reply, nullptr);
-  lone->session = std::make_unique<Session>(service_, subscriptions_, Session::Options{});
+  lone->session = std::make_unique<Session>(service_, subscriptions_, Session::Options{.run = run, .notices = {}});
   {
     std::lock_guard lock(mutex_);
     if (is_stopped_) return reply->answer(503, {}, "");
     lone_.push_back(lone);
   }
-  // A client that closes the connection cancels its request. The worker may still be in it, so it ends there.
-  std::weak_ptr<LoneRequest> weak = lone;
+  // A client that closes the connection cancels its request. A thread may still be in it, so it ends there.
   reply->when_gone([this, weak] {
     std::shared_ptr<LoneRequest> gone = weak.lock();
     if (!gone) return;
+    gone->is_gone = true;
     gone->session->cancel_all();
-    std::lock_guard lock(mutex_);
-    lone_.remove(gone);
+    forget_lone(gone);
   });
   lone->session->receive_value(message, lone->outlet);
-  if (lone->session->is_listening()) return;
-  lone->outlet->end();  // if nothing was to be answered
+  if (lone->is_gone) lone->session->cancel_all();  // it went before there was anything to cancel
+  bool is_served = lone->session->is_listening() || lone->session->in_flight() > 0;
+  if (!is_served) forget_lone(lone);
+}
+
+void HttpDoorImpl::forget_lone(const std::shared_ptr<LoneRequest>& lone) {
   std::lock_guard lock(mutex_);
   lone_.remove(lone);
 }
@@ -271,8 +289,12 @@ void HttpDoorImpl::begin_session(const Json& message, const Reply& reply) {
   made->id = random_id();
   made->log = std::make_shared<EventLog>();
   made->notices = std::make_shared<StreamOutlet>(nullptr, made->log);
+  std::weak_ptr<HttpSession> weak = made;
+  auto run = [this, weak](CallKind kind, std::function<void()> call) {
+    return calls_.run(kind, [held = weak.lock(), call = std::move(call)] { call(); });
+  };
   made->session =
-      std::make_unique<Session>(service_, subscriptions_, Session::Options{.run = {}, .notices = made->notices});
+      std::make_unique<Session>(service_, subscriptions_, Session::Options{.run = run, .notices = made->notices});
   made->used = Steady::now();
   std::shared_ptr<HttpSession> ended;
   {
@@ -301,7 +323,6 @@ void HttpDoorImpl::serve_in_session(const std::shared_ptr<HttpSession>& session,
     session->streams[outlet->stream()] = outlet;
   }
   session->session->receive_value(message, outlet);
-  outlet->end();  // if nothing in it was to be answered
 }
 
 std::shared_ptr<HttpSession> HttpDoorImpl::find_session(const WebRequest& request, WebReply& reply) {
@@ -412,7 +433,8 @@ void HttpDoorImpl::stop() {
     session->notices->end();
   }
   if (server_) server_->stop();
-  worker_.stop();
+  receivers_.stop();
+  calls_.stop();
   std::lock_guard lock(mutex_);
   lone_.clear();
   sessions_.clear();

@@ -24,6 +24,7 @@ int status_of_answer(const Json& message, bool is_stateless) {
       code == kMissingCapability)
     return 400;
   if (is_stateless && code == kMethodNotFound) return 404;
+  if (code == kOverloaded) return 503;
   return 200;
 }
 
@@ -93,6 +94,11 @@ void StreamOutlet::send(const Json& message) {
   is_done_ = true;
   if (reply_) reply_->end_stream();
   reply_.reset();
+}
+
+bool StreamOutlet::is_crowded() {
+  std::lock_guard lock(mutex_);
+  return reply_ && reply_->is_crowded();
 }
 
 void StreamOutlet::resume(std::shared_ptr<net::WebReply> reply, const std::vector<std::string>& missed) {

@@ -55,8 +55,12 @@ class StreamOutlet final : public Outlet {
  public:
   // Without a log its events have no ids. Without a reply messages are only logged, until it is resumed.
   StreamOutlet(std::shared_ptr<net::WebReply> reply, std::shared_ptr<EventLog> log, net::WebHeaders headers = {});
+  ~StreamOutlet() override { end(); }  // nobody is left who could answer
+  StreamOutlet(const StreamOutlet&) = delete;
+  StreamOutlet& operator=(const StreamOutlet&) = delete;
 
   void send(const Json& message) override;
+  bool is_crowded() override;
   // The client has come back, with a new request; it has missed these events.
   void resume(std::shared_ptr<net::WebReply> reply, const std::vector<std::string>& missed);
   void end();         // without an answer

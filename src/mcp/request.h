@@ -21,6 +21,7 @@ class Outlet {
  public:
   virtual ~Outlet() = default;
   virtual void send(const Json& message) = 0;
+  virtual bool is_crowded() { return false; }  // too much was sent and not read: no more calls are to be made
 };
 
 struct Request {
@@ -32,6 +33,7 @@ struct Request {
   Json params;
   std::shared_ptr<Outlet> outlet;                   // shared with what outlives the request: subscriptions
   std::shared_ptr<std::atomic<bool>> is_cancelled;  // shared with the session, which sets it
+  std::shared_ptr<void> long_place = {};            // of a long call (Service::begin_long_call), until it is answered
 
   // A notification that belongs to this request; none once it is cancelled.
   void notify(std::string_view method, Json params) const;
@@ -56,6 +58,8 @@ const MethodEntry* find_method(std::string_view name, Revision revision);
 // The methods, by what they are about.
 Answer list_tools(Request& request);
 Answer call_tool_method(Request& request);
+// The answer of a call that is not made.
+Answer refuse_call(const Request& request, const Error& error);
 Answer list_resources(Request& request);
 Answer list_templates(Request& request);
 Answer read_resource(Request& request);

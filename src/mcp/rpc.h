@@ -16,6 +16,7 @@ inline constexpr int kInvalidRequest = -32600;
 inline constexpr int kMethodNotFound = -32601;
 inline constexpr int kInvalidParams = -32602;
 inline constexpr int kInternalError = -32603;
+inline constexpr int kOverloaded = -32000;        // of our own: nothing was done, and it may be tried again
 inline constexpr int kResourceNotFound = -32002;  // only before 2026-07-28, which has kInvalidParams for it
 inline constexpr int kHeaderMismatch = -32020;
 inline constexpr int kMissingCapability = -32021;

@@ -86,6 +86,15 @@ Result<std::vector<const Tool*>> select_tools(std::optional<std::string_view> li
   return chosen;
 }
 
+bool is_long(const Tool& tool) { return tool.need == ToolNeed::kRun || tool.need == ToolNeed::kApply; }
+
+std::shared_ptr<void> Service::begin_long_call() {
+  auto end = [](void* service) { static_cast<Service*>(service)->long_calls_.fetch_sub(1); };
+  if (long_calls_.fetch_add(1) < kLongCallsMax) return {this, end};
+  end(this);
+  return nullptr;
+}
+
 Service::Service(Agent& agent, AgentNamespace& names, NamespaceView& view, Clock& clock, ServiceOptions options)
     : agent_(agent), names_(names), clock_(clock), options_(std::move(options)), view_(&view) {}
 

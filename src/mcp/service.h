@@ -15,6 +15,7 @@
 #include "agent/agent_namespace.h"
 #include "base/clock.h"
 #include "base/result.h"
+#include "mcp/open_questions.h"
 #include "mcp/revision.h"
 #include "tools/tool.h"
 #include "vfs/namespace.h"
@@ -46,6 +47,9 @@ struct ToolChoice {
 // an empty list, for a word that is neither, and for the name of a tool that cannot be offered.
 Result<std::vector<const Tool*>> select_tools(std::optional<std::string_view> list, const ToolChoice& choice);
 
+// A call of it may take minutes: it waits for a program that does what it likes.
+bool is_long(const Tool& tool);
+
 // Thread-safe. What it refers to outlives it.
 class Service {
  public:
@@ -58,6 +62,11 @@ class Service {
   Status refresh_view();
   Clock& clock() const { return clock_; }
   const ServiceOptions& options() const { return options_; }
+
+  // Of all clients. Others are refused: every one is a process, or several.
+  static constexpr int kLongCallsMax = 8;
+  // A place for a call that may take minutes (is_long); null: all are taken. Free when the last copy is gone.
+  std::shared_ptr<void> begin_long_call();
 
   const Tool* find_tool(std::string_view name) const;  // null: none of that name is offered
   bool offers_group(std::string_view group) const;
@@ -84,6 +93,8 @@ class Service {
   }
   void end_question() { questions_.fetch_sub(1); }
 
+  OpenQuestions& open_questions() { return open_questions_; }
+
   // What was changed so far survives a power cut.
   Status sync() const;
 
@@ -93,7 +104,9 @@ class Service {
   Clock& clock_;
   ServiceOptions options_;
   static constexpr int kQuestionsMax = 6;  // HTTP has eight threads; a session has kQuestionsOfSession at most
+  std::atomic<int> long_calls_ = 0;
   std::atomic<int> questions_ = 0;
+  OpenQuestions open_questions_;
   std::atomic<NamespaceView*> view_;
   std::mutex renewing_;
   std::vector<std::unique_ptr<NamespaceView>> renewed_;  // under renewing_; all of them, since requests may use them

@@ -43,6 +43,18 @@ constexpr std::array<MethodEntry, 10> kMethods{{
 
 bool is_about_resources(std::string_view method) { return method.starts_with("resources/"); }
 
+bool is_long_call(const Request& request) {
+  if (request.method != "tools/call") return false;
+  const Tool* tool = request.service.find_tool(find_text(request.params, "name").value_or(""));
+  return tool != nullptr && is_long(*tool);
+}
+
+Error too_many_long_calls() {
+  return Error(Code::kBusy,
+               fmt::format("{} calls of run or apply are under way, and no more are possible", Service::kLongCallsMax),
+               "Nothing was done. Call it again when one of them has ended or was cancelled.");
+}
+
 RpcError unknown_method(const std::string& method, Revision revision) {
   return {.code = kMethodNotFound,
           .message = fmt::format("there is no method {} in revision {}", quote(method), name_of(revision))};
@@ -278,15 +290,22 @@ void Session::start(std::shared_ptr<Request> request, const Reply& reply) {
   if (has_state && request->method == "resources/unsubscribe") return finish(*request, reply, unsubscribe(*request));
   if (has_state && request->method == "logging/setLevel")
     return finish(*request, reply, set_log_level(request->params));
+  CallKind kind = is_long_call(*request) ? CallKind::kLong : CallKind::kShort;
+  if (kind == CallKind::kLong && !(request->long_place = service_.begin_long_call())) {
+    return finish(*request, reply, decorated(*request, refuse_call(*request, too_many_long_calls())));
+  }
   if (!options_.run) return serve(request, reply);
-  if (options_.run([this, request, reply] { serve(request, reply); })) return;
-  finish(*request, reply, RpcError{.code = kInternalError, .message = "the server cannot take more requests now"});
+  if (options_.run(kind, [this, request, reply] { serve(request, reply); })) return;
+  finish(*request, reply, RpcError{.code = kOverloaded, .message = "the server cannot take more requests now"});
 }
 
 void Session::serve(const std::shared_ptr<Request>& request, const Reply& reply) {
   const MethodEntry* method = find_method(request->method, request->revision);
   if (method == nullptr) return finish(*request, reply, unknown_method(request->method, request->revision));
   Answer answer = RpcError{};
+  if (request->outlet->is_crowded()) {
+    return finish(*request, reply, RpcError{.code = kOverloaded, .message = "too many answers were not read yet"});
+  }
   if (Status rights = service_.refresh_view(); !rights.ok()) {
     return finish(*request, reply, rpc_error(rights.error()));
   }
@@ -301,6 +320,7 @@ void Session::serve(const std::shared_ptr<Request>& request, const Reply& reply)
   } catch (const std::exception& thrown) {
     answer = RpcError{.code = kInternalError, .message = fmt::format("internal error: {}", thrown.what())};
   }
+  request->long_place.reset();  // whoever has the answer may call again
   finish(*request, reply, std::move(answer));
 }
 

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "mcp/call_threads.h"
 #include "mcp/request.h"
 #include "mcp/revision.h"
 #include "mcp/rpc.h"
@@ -35,8 +36,9 @@ struct WatchedResource {
 class Session {
  public:
   struct Options {
-    // Runs a job now or later, on any thread; false: it cannot. Empty: at once, in the caller's thread.
-    std::function<bool(std::function<void()>)> run = {};
+    // Runs a job now or later, on any thread; false: it cannot. Empty: at once, in the caller's thread. Long jobs must
+    // not keep others waiting; there are at most Service::kLongCallsMax.
+    std::function<bool(CallKind, std::function<void()>)> run = {};
     // Where notices that belong to no request go; may be empty.
     std::shared_ptr<Outlet> notices = {};
   };

@@ -323,7 +323,7 @@ TEST_F(McpSession, TheBytesOfRunningRequestsAreCountedUntilTheyAreAnswered) {
   std::vector<std::function<void()>> jobs;
   session_ = std::make_unique<Session>(*service_, *subscriptions_,
                                        Session::Options{.run =
-                                                            [&](std::function<void()> job) {
+                                                            [&](CallKind, std::function<void()> job) {
                                                               jobs.push_back(std::move(job));
                                                               return true;
                                                             },
@@ -344,7 +344,7 @@ TEST_F(McpSession, ACancelledRequestIsNotAnswered) {
   std::function<void()> waiting;
   session_ = std::make_unique<Session>(*service_, *subscriptions_,
                                        Session::Options{.run =
-                                                            [&](std::function<void()> job) {
+                                                            [&](CallKind, std::function<void()> job) {
                                                               waiting = std::move(job);
                                                               return true;
                                                             },
@@ -357,6 +357,30 @@ TEST_F(McpSession, ACancelledRequestIsNotAnswered) {
   waiting();
   EXPECT_TRUE(outlet_->take().empty());
   EXPECT_EQ(session_->in_flight(), 0U);
+}
+
+TEST_F(McpSession, LongCallsAreBoundedAndKeepOtherCallsFromNothing) {
+  ServiceOptions options;
+  options.reach.run = [](const SandboxCommand&) { return ProgramEnd{}; };
+  open(std::move(options));
+  std::vector<std::function<void()>> long_jobs;
+  auto run = [&](CallKind kind, std::function<void()> job) {
+    if (kind == CallKind::kLong) long_jobs.push_back(std::move(job));
+    else job();
+    return true;
+  };
+  session_ = std::make_unique<Session>(*service_, *subscriptions_, Session::Options{.run = run, .notices = outlet_});
+  begin();
+  for (int i = 0; i < Service::kLongCallsMax; ++i) EXPECT_EQ(call("run", {{"command", "true"}}), nullptr);
+  Json refused = call("run", {{"command", "true"}});
+  EXPECT_EQ(refused["isError"], true);
+  EXPECT_NE(text_of(refused).find("\"busy\""), std::string::npos) << text_of(refused);
+  EXPECT_EQ(long_jobs.size(), static_cast<std::size_t>(Service::kLongCallsMax));
+  EXPECT_EQ(call("readdir", {{"path", "/"}})["isError"], false);
+  long_jobs.back()();
+  EXPECT_EQ(outlet_->take().at(0)["result"]["isError"], false);
+  EXPECT_EQ(call("run", {{"command", "true"}}), nullptr);
+  EXPECT_EQ(long_jobs.size(), static_cast<std::size_t>(Service::kLongCallsMax) + 1);
 }
 
 TEST_F(McpSession, OnlyTheToolsThatAreOfferedCanBeCalled) {

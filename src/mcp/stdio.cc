@@ -18,7 +18,6 @@
 #include "mcp/session.h"
 #include "os/error.h"
 #include "os/fd.h"
-#include "os/worker.h"
 
 namespace warren::mcp {
 namespace {
@@ -189,16 +188,16 @@ void wait_for_answers(Session& session, const StdioOptions& options) {
 Status serve_stdio(Service& service, const StdioOptions& options) {
   auto writer = std::make_shared<LineWriter>(options);  // shared with what still answers
   Subscriptions subscriptions(service);
-  Worker worker({.priority = Worker::Priority::kNormal, .threads_max = options.threads});
-  Session session(
-      service, subscriptions,
-      {.run = [&](std::function<void()> job) { return worker.submit(std::move(job)).ok(); }, .notices = writer});
+  CallThreads calls(options.threads, Service::kLongCallsMax);
+  Session session(service, subscriptions,
+                  {.run = [&](CallKind kind, std::function<void()> call) { return calls.run(kind, std::move(call)); },
+                   .notices = writer});
   LineReader reader(options);
   Result<LineReader::Got> served = serve_lines(reader, session, writer, options.line_bytes_max);
   session.end_subscriptions();
   if (!served.ok() || *served == LineReader::Got::kStop || writer->is_broken()) session.cancel_all();
   wait_for_answers(session, options);
-  worker.stop();
+  calls.stop();
   if (!served.ok()) return std::move(served).take_error();
   return Ok{};
 }

@@ -118,6 +118,12 @@ Answer list_tools(Request& request) {
   return result;
 }
 
+Answer refuse_call(const Request& request, const Error& error) {
+  ToolAnswer answer;
+  answer.error = tool_error(error);
+  return call_result(std::move(answer), request.revision);
+}
+
 Answer call_tool_method(Request& request) {
   std::optional<std::string> name = find_text(request.params, "name");
   if (!name) return invalid_params("'name' must be the name of a tool");
@@ -144,7 +150,7 @@ Answer call_tool_method(Request& request) {
   context.ask = round.asker();
   std::int64_t began = service.clock().monotonic_ns();
   ToolAnswer answer = call_tool(context, *tool, *arguments);
-  if (std::optional<Json> question = round.find_question()) return *std::move(question);
+  if (const std::optional<Json>& question = round.find_question()) return *question;
   // Before it is acknowledged, a change survives a power cut.
   if (!tool->hints.is_read_only && !answer.error) {
     if (Status synced = service.sync(); !synced.ok()) {

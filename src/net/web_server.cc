@@ -20,6 +20,7 @@
 #include <microhttpd.h>
 
 #include "base/ascii.h"
+#include "net/hangup_watch.h"
 #include "net/newcomers.h"
 #include "os/error.h"
 #include "os/fd.h"
@@ -43,6 +44,7 @@ struct WebBooks {
   std::mutex mutex;
   std::condition_variable ended;
   std::unordered_set<Exchange*> open;  // whose connection is; under mutex
+  std::unique_ptr<HangupWatch> watch;  // stopped with the server
 };
 
 // One request and its answer. The connection belongs to the library, which tells when it is done with it.
@@ -69,6 +71,7 @@ class Exchange final : public WebReply {
   ssize_t read_stream(char* to, std::size_t most);
   void all_sent();
   void connection_ended();
+  void client_hung_up();  // while it waits for its answer
 
   void give_up();  // the server stops: an answer of ours, or the end of the stream
 
@@ -91,6 +94,7 @@ class Exchange final : public WebReply {
   std::size_t sent_ = 0;
   std::size_t unsent_ = 0;  // what of body_ is in the server's sum
   std::function<void()> gone_;
+  std::uint64_t watch_id_ = 0;
 };
 
 class WebServerImpl final : public WebServer {
@@ -276,11 +280,25 @@ void Exchange::when_gone(std::function<void()> call) {
     std::lock_guard lock(mutex_);
     if (connection_ != nullptr) {
       gone_ = std::move(call);
+      const MHD_ConnectionInfo* info = MHD_get_connection_info(connection_, MHD_CONNECTION_INFO_CONNECTION_FD);
+      if (info == nullptr) return;
+      watch_id_ = books_->watch->add(static_cast<int>(info->connect_fd), [waiting = self] {
+        if (std::shared_ptr<Exchange> one = waiting.lock()) one->client_hung_up();
+      });
       return;
     }
     if (is_whole_) return;
   }
   call();
+}
+
+void Exchange::client_hung_up() {
+  std::function<void()> call;
+  {
+    std::lock_guard lock(mutex_);
+    call = std::exchange(gone_, nullptr);
+  }
+  if (call) call();
 }
 
 void Exchange::wait_for_answer() {
@@ -343,6 +361,7 @@ void Exchange::connection_ended() {
     std::lock_guard lock(mutex_);
     connection_ = nullptr;
     is_suspended_ = false;
+    books_->watch->remove(watch_id_);
     books_->unsent_bytes -= std::exchange(unsent_, 0);  // nobody will read it
     if (!is_whole_) call = std::move(gone_);
     gone_ = nullptr;
@@ -376,6 +395,7 @@ Status WebServerImpl::open(const HttpAddress& address) {
   listening_ = WARREN_TRY(listen_on(address));
   address_ = address;
   address_.port = WARREN_TRY(port_of_socket(listening_.get()));
+  books_->watch = WARREN_TRY(HangupWatch::start());
   daemon_ = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC, 0, nullptr,
                              nullptr, &WebServerImpl::on_request, this, MHD_OPTION_LISTEN_SOCKET, listening_.get(),
                              MHD_OPTION_CONNECTION_LIMIT, static_cast<unsigned>(most), MHD_OPTION_CONNECTION_TIMEOUT,
@@ -401,6 +421,7 @@ void WebServerImpl::stop() {
   lock.unlock();
   MHD_stop_daemon(daemon_);
   daemon_ = nullptr;
+  books_->watch->stop();
 }
 
 MHD_Result WebServerImpl::refuse(MHD_Connection* connection, const WebRefusal& refusal) {

@@ -39,8 +39,8 @@ class WebReply {
   // False if the client is gone, or so slow that it is given up.
   virtual bool write(std::string_view text) = 0;
   virtual void end_stream() = 0;
-  // Called once, without any lock, when the client closes the connection before it has the whole answer; at once, if
-  // it has done so already.
+  // Called once, without any lock, when the client closes the connection before it has the whole answer, or its
+  // sending side; at once, if it has done so already.
   virtual void when_gone(std::function<void()> call) = 0;
   // The server holds as many bytes that clients have not read as it may. Whoever would add to them refuses instead.
   virtual bool is_crowded() const = 0;

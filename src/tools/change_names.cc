@@ -35,16 +35,25 @@ Result<ToolAnswer> mkdir_answer(ToolContext& context, const Json& arguments) {
   return changed_path(path, fmt::format("Created directory: {}", path));
 }
 
+Result<RemovedTree> tree_below(ToolContext& context, const std::string& path) {
+  RemovedTree tree;
+  auto add = [&](const WalkEntry& entry) -> Result<WalkNext> {
+    WARREN_TRY(check_cancelled(context));
+    if (entry.path != path) tree.add(entry.path, entry.attributes);
+    return WalkNext::kContinue;
+  };
+  WARREN_TRY(walk(context.view, path, add, {.follow = Follow::kNo}));
+  return tree;
+}
+
 // As AgentFS: a file, or an empty directory.
 Result<ToolAnswer> remove_answer(ToolContext& context, const Json& arguments) {
   std::string path = WARREN_TRY(path_argument(context, arguments, "path", "delete"));
   bool is_recursive = flag_argument(arguments, "recursive");
   Attributes node = WARREN_TRY(lstat(context.view, path));
   if (node.is_directory() && is_recursive) {
-    std::vector<std::string> names = WARREN_TRY(read_dir(context.view, path));
     bool is_refused = WARREN_TRY(leads_to_mount(context.view, node));
-    if (!names.empty() && !is_refused)
-      WARREN_TRY(check_consent(context, fmt::format("Remove {} and everything in it?", path)));
+    if (!is_refused) WARREN_TRY(check_removal(context, "Remove", path, [&] { return tree_below(context, path); }));
   }
   if (node.is_directory() && !is_recursive) WARREN_TRY(remove_dir(context.view, path));
   else WARREN_TRY(remove(context.view, path, {.recursive = is_recursive ? Recursive::kYes : Recursive::kNo}));

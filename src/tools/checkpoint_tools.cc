@@ -185,8 +185,10 @@ Result<ToolAnswer> restore_from_checkpoint(ToolContext& context, std::string_vie
   std::string what = paths.empty() ? std::string("everything") : fmt::format("{}", fmt::join(resolved, ", "));
   constexpr std::size_t kAskedBytes = 500;
   if (what.size() > kAskedBytes) what = fmt::format("{} paths", resolved.size());
-  WARREN_TRY(check_consent(context, fmt::format("Restore {} from checkpoint {}? It replaces what was changed since.",
-                                                what, quote(wanted.name))));
+  WARREN_TRY(
+      check_consent(context, {.text = fmt::format("Restore {} from checkpoint {}? It replaces what was changed since.",
+                                                  what, quote(wanted.name)),
+                              .state = fmt::format("{}", fmt::join(resolved, "\n"))}));
   // The answer may have taken minutes: rules and links are others now.
   if (WARREN_TRY(restorable_paths(context, wanted, paths)) != resolved) {
     return Error(Code::kConflict, "the paths lead elsewhere now", "Ask again.");

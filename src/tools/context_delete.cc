@@ -26,11 +26,22 @@ Result<bool> is_directory_item(ToolContext& context, Items& items, const Ref& re
   return node && node->is_directory();
 }
 
+Result<RemovedTree> items_below(ToolContext& context, Items& items, const Ref& ref) {
+  RemovedTree tree;
+  auto unit = WARREN_TRY(context.view.begin(UnitAccess::kRead));
+  WARREN_TRY(items.walk_items(ref, [&](const Ref& at, const Attributes& node) -> Result<bool> {
+    WARREN_TRY(check_cancelled(context));
+    if (at.path != ref.path) tree.add(at.path, node);
+    return true;
+  }));
+  return tree;
+}
+
 Result<ToolAnswer> delete_item(ToolContext& context, const Json& arguments) {
   Items items = items_of(context);
   Ref ref = WARREN_TRY(asked_ref(items, context, arguments));
   if (given_flag(arguments, "recursive") && WARREN_TRY(is_directory_item(context, items, ref))) {
-    WARREN_TRY(check_consent(context, fmt::format("Delete {} and everything in it?", to_string(ref))));
+    WARREN_TRY(check_removal(context, "Delete", to_string(ref), [&] { return items_below(context, items, ref); }));
   }
   auto unit = WARREN_TRY(context.view.begin(UnitAccess::kWrite));
   std::optional<Attributes> node = WARREN_TRY(items.find(ref));

@@ -15,38 +15,13 @@
 #include "tools/checkpoint_tools.h"
 #include "tools/file_tools.h"
 #include "tools/schema.h"
+#include "tools/visible_changes.h"
 #include "vfs/namespace.h"
 
 namespace warren {
 namespace {
 
 constexpr std::size_t kDiffTextBytes = std::size_t{256} << 10;
-
-bool has_several_names(const std::optional<Attributes>& node) {
-  return node && !node->is_directory() && node->nlink > 1;
-}
-
-// Paths of changes as they are in the namespace: those of a session are below /project.
-struct ShownPaths {
-  bool is_project = false;
-  std::string at(const std::string& path) const { return is_project ? project_path_of(path) : path; }
-};
-
-// Only what the caller may read, under the name it has now and the one it had. A file with several names may be one
-// that it must not read: an agent does not see it.
-Result<std::vector<TreeChange>> readable(ToolContext& context, ShownPaths paths, std::vector<TreeChange> changes) {
-  std::vector<TreeChange> kept;
-  for (TreeChange& change : changes) {
-    bool is_linked = has_several_names(change.before) || has_several_names(change.after);
-    if (is_linked && context.view.caller().space == Space::kUser) continue;
-    bool may_see = WARREN_TRY(context.view.may(Rights::kRead, paths.at(change.path)));
-    if (may_see && !change.base_path.empty() && change.base_path != change.path) {
-      may_see = WARREN_TRY(context.view.may(Rights::kRead, paths.at(change.base_path)));
-    }
-    if (may_see) kept.push_back(std::move(change));
-  }
-  return kept;
-}
 
 // The beginning of it: files after the limit are not even read.
 Result<std::string> patch_text(const ToolContext& context, const std::function<Status(const PatchSink&)>& write) {
@@ -99,9 +74,11 @@ ToolAnswer listed(const Json& arguments, ShownPaths paths, const std::vector<Tre
   return answer;
 }
 
-void end_text(ToolAnswer& answer) {
+void end_text(ToolAnswer& answer, std::size_t left_out) {
+  answer.structured["left_out"] = left_out;
   if (answer.text.size() > kDiffTextBytes) answer.text.resize(kDiffTextBytes);
-  if (answer.text.empty()) answer.text = "no file has changed";
+  if (answer.text.empty() && left_out == 0) answer.text = "no file has changed";
+  if (left_out > 0) answer.text += fmt::format("left out, because it may not be read here: {}\n", left_out);
 }
 
 // Since a checkpoint.
@@ -114,7 +91,8 @@ Result<ToolAnswer> past_answer(ToolContext& context, const Json& arguments) {
     to = later.id;
   }
   PastDiff diff = WARREN_TRY(diff_checkpoints(context.agent.path(), from.id, to, context.clock));
-  diff.changes = WARREN_TRY(readable(context, paths, std::move(diff.changes)));
+  std::size_t count = diff.changes.size();
+  diff.changes = WARREN_TRY(visible_changes(context, paths, std::move(diff.changes)));
   WARREN_TRY(context.view.record("diff", paths.at("/"), Status(Ok{})));
   ToolAnswer answer = listed(arguments, paths, diff.changes);
   answer.structured["keys"] = WARREN_TRY(key_changes(context, diff));
@@ -122,7 +100,7 @@ Result<ToolAnswer> past_answer(ToolContext& context, const Json& arguments) {
     answer.text = WARREN_TRY(patch_text(context, [&](const PatchSink& sink) { return write_past_patch(diff, sink); }));
     answer.structured["patch"] = answer.text;
   }
-  end_text(answer);
+  end_text(answer, count - diff.changes.size());
   return answer;
 }
 
@@ -132,7 +110,8 @@ Result<ToolAnswer> project_answer(ToolContext& context, const Json& arguments) {
   OverlayAgent opened = WARREN_TRY(open_overlay(context.agent.path(), OpenMode::kReadOnly, context.clock));
   std::vector<TreeChange> all = WARREN_TRY(list_changes(opened.overlay));
   WARREN_TRY(leave_out_git(opened.overlay, all, {}));
-  std::vector<TreeChange> changes = WARREN_TRY(readable(context, paths, std::move(all)));
+  std::size_t count = all.size();
+  std::vector<TreeChange> changes = WARREN_TRY(visible_changes(context, paths, std::move(all)));
   WARREN_TRY(context.view.record("diff", kProjectPath, Status(Ok{})));
   ToolAnswer answer = listed(arguments, paths, changes);
   if (flag_argument(arguments, "patch")) {
@@ -140,7 +119,7 @@ Result<ToolAnswer> project_answer(ToolContext& context, const Json& arguments) {
         patch_text(context, [&](const PatchSink& sink) { return write_patch(opened.overlay, changes, sink); }));
     answer.structured["patch"] = answer.text;
   }
-  end_text(answer);
+  end_text(answer, count - changes.size());
   return answer;
 }
 
@@ -180,11 +159,12 @@ Json diff_output() {
   return object_schema(
       {{"changes", list_schema("", std::move(change))},
        {"total", whole_number_schema("", 0)},
+       {"left_out", whole_number_schema("changes that may not be read here; apply refuses them", 0)},
        {"keys",
         object_schema(
             {{"added", names}, {"modified", names}, {"deleted", names}, {"total", whole_number_schema("", 0)}}, {})},
        {"patch", text_schema("")}},
-      {"changes", "total", "keys"});
+      {"changes", "total", "left_out", "keys"});
 }
 
 }  // namespace

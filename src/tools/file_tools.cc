@@ -11,7 +11,9 @@
 #include "base/bytes.h"
 #include "base/path.h"
 #include "base/percent.h"
+#include "base/printable.h"
 #include "base/utf8.h"
+#include "crypto/digest.h"
 #include "text/mime.h"
 #include "vfs/namespace.h"
 
@@ -109,7 +111,41 @@ Status check_right(ToolContext& context, Rights::Operation operation, const std:
   return refused;
 }
 
-Status check_consent(const ToolContext& context, std::string_view question) {
+void RemovedTree::add(std::string_view path, const Attributes& node) {
+  constexpr std::size_t kNamed = 5;
+  constexpr std::size_t kNamedBytes = 400;
+  std::string name = printable(base_name(path));
+  if (count_ < kNamed && first_.size() + name.size() < kNamedBytes) {
+    first_ += fmt::format("{}{}", first_.empty() ? "" : ", ", name);
+  }
+  ++count_;
+  state_ =
+      sha256_hex(as_bytes(fmt::format("{}{}\n{} {} {}.{} {}.{}", state_, path, node.mode, node.size, node.mtime.seconds,
+                                      node.mtime.nanoseconds, node.ctime.seconds, node.ctime.nanoseconds)));
+}
+
+ConsentQuestion RemovedTree::question(std::string_view verb, std::string_view name) const {
+  return {.text = fmt::format("{} {} and everything in it: {} {} ({}{})?", verb, name, count_,
+                              count_ == 1 ? "file or directory" : "files and directories", first_,
+                              count_ == 1 ? "" : ", …"),
+          .state = state_};
+}
+
+Status check_removal(const ToolContext& context, std::string_view verb, std::string_view name,
+                     const std::function<Result<RemovedTree>()>& look) {
+  if (!context.ask) return Ok{};
+  RemovedTree before = WARREN_TRY(look());
+  if (before.is_empty()) return Ok{};
+  ConsentQuestion asked = before.question(verb, name);
+  WARREN_TRY(check_consent(context, asked));
+  RemovedTree now = WARREN_TRY(look());
+  if (now.question(verb, name).state == asked.state) return Ok{};
+  return Error(Code::kConflict,
+               fmt::format("{} has changed since the user was asked; nothing was removed", quote(name)),
+               "Call it again, so that the user is asked about what is there now.");
+}
+
+Status check_consent(const ToolContext& context, const ConsentQuestion& question) {
   if (!context.ask) return Ok{};
   Result<Consent> answer = context.ask(question);
   if (!answer.ok()) {

@@ -51,7 +51,25 @@ std::string project_path_of(std::string_view base_path);
 Status check_right(ToolContext& context, Rights::Operation operation, const std::string& path, std::string_view op);
 
 // Asks whether to go on, if somebody can be asked. kDenied: not, or not yet.
-Status check_consent(const ToolContext& context, std::string_view question);
+Status check_consent(const ToolContext& context, const ConsentQuestion& question);
+
+// What is in a directory, for the question whether it may be removed.
+class RemovedTree {
+ public:
+  void add(std::string_view path, const Attributes& node);
+  // "… and the 3 files and directories in it"; the first names are in it, too.
+  ConsentQuestion question(std::string_view verb, std::string_view name) const;
+  bool is_empty() const { return count_ == 0; }
+
+ private:
+  std::size_t count_ = 0;
+  std::string first_;  // names
+  std::string state_;  // a chain of hashes
+};
+// Asks before `name` is removed with what is in it, if anything is; `look` reads it. kConflict if something in it has
+// changed while the user was asked.
+Status check_removal(const ToolContext& context, std::string_view verb, std::string_view name,
+                     const std::function<Result<RemovedTree>()>& look);
 
 // kUnavailable once the caller has cancelled the call.
 Status check_cancelled(const ToolContext& context);

@@ -1,15 +1,21 @@
 // The tools of an agent that is a session of `warren run`: run (a command in its sandbox) and apply (its changes, to
 // its base). What they do is done by the door (ToolReach), as the operator allowed it.
 #include <algorithm>
+#include <charconv>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "agent/agent.h"
 #include "agent/agent_namespace.h"
 #include "base/path.h"
+#include "base/printable.h"
 #include "base/utf8.h"
+#include "changes/git_folder.h"
+#include "changes/open_overlay.h"
 #include "tools/file_tools.h"
 #include "tools/schema.h"
+#include "tools/visible_changes.h"
 #include "vfs/namespace.h"
 
 namespace warren {
@@ -92,54 +98,159 @@ Result<Json> applied_json(const ProgramEnd& end) {
                "Ask the operator, who can look with `warren apply`.");
 }
 
-Json conflict_list(const Json& printed) {
-  Json list = Json::array();
-  for (const Json& one : printed.value("conflicts", Json::array())) {
-    std::string path = one.is_object() ? one.value("path", "") : "";
-    std::string why = one.is_object() ? one.value("why", one.value("reason", "")) : dump_json(one);
-    list.push_back({{"path", project_path_of(path)}, {"why", why}});
+// A path as `warren apply --json` prints it: "path", and "path_hex" if it is not UTF-8.
+std::string printed_path(const Json& one, const std::string& key = "path") {
+  std::string hex = one.value(key + "_hex", "");
+  if (hex.empty()) return one.value(key, "");
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
+    unsigned byte = 0;
+    std::from_chars(hex.data() + i, hex.data() + i + 2, byte, 16);
+    bytes += static_cast<char>(byte);
   }
-  return list;
+  return bytes;
+}
+
+// What this change needs in the namespace, as if it were made there.
+Result<bool> may_make(ToolContext& context, const Json& change) {
+  std::string kind = change.value("change", "");
+  std::string path = project_path_of(printed_path(change));
+  NamespaceView& view = context.view;
+  if (kind == "added") return view.may(Rights::kCreate, path);
+  if (kind == "deleted") return view.may(Rights::kDelete, path);
+  if (kind != "renamed") return view.may(Rights::kOverwrite, path);
+  std::string from = project_path_of(printed_path(change, "from"));
+  bool may_rename = WARREN_TRY(view.may(Rights::kOverwrite, from))
+  &&WARREN_TRY(view.may(Rights::kOverwrite, path));
+  bool may_move = WARREN_TRY(view.may(Rights::kDelete, from))
+  &&WARREN_TRY(view.may(Rights::kCreate, path));
+  return may_rename || may_move;
+}
+
+// All that the apply is about, of which the caller must see and be able to make every one. It applies all or nothing,
+// so a change that diff does not show refuses the whole.
+Status check_may_apply(ToolContext& context, const ApplyRequest& request, const Json& plan) {
+  OverlayAgent opened = WARREN_TRY(open_overlay(context.agent.path(), OpenMode::kReadOnly, context.clock));
+  std::vector<TreeChange> all = WARREN_TRY(list_changes(opened.overlay));
+  WARREN_TRY(leave_out_git(opened.overlay, all, request.paths));
+  std::set<std::string> wanted;
+  for (const char* list : {"applied", "conflicts"}) {
+    for (const Json& one : plan.value(list, Json::array())) wanted.insert(printed_path(one));
+  }
+  if (plan.contains("commits")) {  // they can have any of the changes
+    for (const TreeChange& change : all) wanted.insert(change.path);
+  }
+  for (const TreeChange& change : WARREN_TRY(visible_changes(context, {.is_project = true}, std::move(all)))) {
+    wanted.erase(change.path);
+  }
+  std::size_t refused = wanted.size();
+  for (const Json& one : plan.value("applied", Json::array())) {
+    bool is_hidden = wanted.contains(printed_path(one));
+    if (!is_hidden && !WARREN_TRY(may_make(context, one))) ++refused;
+  }
+  if (refused == 0) return Ok{};
+  Error error(Code::kDenied,
+              fmt::format("nothing was applied: {} of the changes may not be seen or made here", refused),
+              "Give \"paths\" that diff lists and that may be written, or ask the operator to use `warren apply`.");
+  WARREN_TRY(context.view.record("apply", std::string(kProjectPath), Status(error)));
+  return error;
+}
+
+Status check_no_conflicts(const Json& plan) {
+  Json conflicts = plan.value("conflicts", Json::array());
+  if (conflicts.empty()) return Ok{};
+  return Error(Code::kConflict,
+               fmt::format("nothing was applied: {} of the files {} changed in the base too, the first is {} ({})",
+                           conflicts.size(), conflicts.size() == 1 ? "has" : "have",
+                           quote(project_path_of(printed_path(conflicts[0]))), conflicts[0].value("why", "")),
+               "Ask the operator to merge them with `warren apply`.");
+}
+
+// What would be written, with the first names.
+std::string apply_question(const std::string& base, const Json& plan) {
+  constexpr std::size_t kNamed = 10;
+  constexpr std::size_t kNamedBytes = 1000;
+  const Json& changes = plan["applied"];
+  std::string names;
+  std::size_t named = 0;
+  for (; named < std::min(kNamed, changes.size()) && names.size() < kNamedBytes; ++named) {
+    const Json& one = changes[named];
+    names += fmt::format("{}{} {}", named == 0 ? "" : ", ", one.value("change", ""),
+                         printable(project_path_of(printed_path(one))));
+  }
+  if (named < changes.size()) names += fmt::format(" and {} more", changes.size() - named);
+  std::string text =
+      fmt::format("Write {} {} to {}?", changes.size(), changes.size() == 1 ? "change" : "changes", base);
+  if (!names.empty()) text += " " + names;
+  if (plan.contains("commits") && plan["commits"].contains("branch")) {
+    text += fmt::format("; and {} commits, as the branch {}", plan["commits"].value("count", 0),
+                        plan["commits"].value("branch", ""));
+  }
+  return text;
+}
+
+Result<Json> run_apply_program(ToolContext& context, const ApplyRequest& request) {
+  ProgramEnd end = WARREN_TRY(context.reach->apply(request));
+  return applied_json(end);
+}
+
+// What the apply would do, if the caller may have all of it done.
+Result<Json> plan_apply(ToolContext& context, ApplyRequest request) {
+  if (!request.is_dry_run && WARREN_TRY(is_interrupted(context.agent))) {
+    ProgramEnd recovered = WARREN_TRY(
+        context.reach->apply({.paths = {}, .is_recovery = true, .if_state = {}, .is_cancelled = request.is_cancelled}));
+    if (recovered.is_ended) WARREN_TRY(applied_json(recovered));
+  }
+  request.is_dry_run = true;
+  Json plan = WARREN_TRY(run_apply_program(context, request));
+  WARREN_TRY(check_may_apply(context, request, plan));
+  WARREN_TRY(check_no_conflicts(plan));
+  return plan;
+}
+
+ToolAnswer applied_answer(const Json& printed, bool is_dry_run) {
+  Json all = printed.value("applied", Json::array());
+  Json applied = Json::array();
+  for (const Json& one : all) {
+    if (applied.size() == kToolPageEntries) break;
+    Json shown{{"change", one.value("change", "")}};
+    set_path_text(shown, "path", project_path_of(printed_path(one)));
+    applied.push_back(std::move(shown));
+  }
+  ToolAnswer answer;
+  answer.structured = {{"applied", std::move(applied)},
+                       {"total", all.size()},
+                       {"is_dry_run", is_dry_run},
+                       {"can_be_undone", printed.value("can_be_undone", false)}};
+  answer.text = fmt::format("{} {} changes", is_dry_run ? "Would apply" : "Applied", all.size());
+  return answer;
 }
 
 Result<ToolAnswer> apply_answer(ToolContext& context, const Json& arguments) {
-  ApplyRequest request{
-      .paths = {}, .is_dry_run = flag_argument(arguments, "dry_run"), .is_cancelled = context.is_cancelled};
+  ApplyRequest request{.paths = {},
+                       .is_dry_run = flag_argument(arguments, "dry_run"),
+                       .if_state = {},
+                       .is_cancelled = context.is_cancelled};
   if (auto paths = arguments.find("paths"); paths != arguments.end()) {
     for (const Json& path : *paths) {
       std::string inside = WARREN_TRY(base_path_of(context, path.get<std::string>()));
       request.paths.push_back(std::move(inside));
     }
   }
-  if (!request.is_dry_run) {
-    WARREN_TRY(
-        check_consent(context, fmt::format("Write {} of the session's changes to {}?",
-                                           request.paths.empty() ? "all" : "the chosen ones", *context.agent.base())));
+  Json plan = WARREN_TRY(plan_apply(context, request));
+  bool is_nothing = plan.value("applied", Json::array()).empty() && !plan.contains("commits");
+  if (request.is_dry_run || is_nothing) return applied_answer(plan, request.is_dry_run);
+  request.if_state = plan.value("state", "");
+  WARREN_TRY(check_consent(context, {.text = apply_question(*context.agent.base(), plan), .state = request.if_state}));
+  // The rules may be others by now, too.
+  WARREN_TRY(check_may_apply(context, request, plan));
+  Json printed = WARREN_TRY(run_apply_program(context, request));
+  if (printed.value("state", request.if_state) != request.if_state) {
+    return Error(Code::kConflict, "nothing was applied: the changes are not the same any more",
+                 "Look at diff, and call apply again.");
   }
-  ProgramEnd end = WARREN_TRY(context.reach->apply(request));
-  Json printed = WARREN_TRY(applied_json(end));
-  Json conflicts = conflict_list(printed);
-  if (!conflicts.empty()) {
-    std::string first = conflicts[0]["path"].get<std::string>();
-    return Error(Code::kConflict,
-                 fmt::format("nothing was applied: {} of the files {} changed in the base too, the first is {} ({})",
-                             conflicts.size(), conflicts.size() == 1 ? "has" : "have", quote(first),
-                             conflicts[0]["why"].get<std::string>()),
-                 "Ask the operator to merge them with `warren apply`.");
-  }
-  ToolAnswer answer;
-  Json applied = Json::array();
-  for (const Json& one : printed.value("applied", Json::array())) {
-    if (applied.size() == kToolPageEntries) break;
-    applied.push_back({{"change", one.value("change", "")}, {"path", project_path_of(one.value("path", ""))}});
-  }
-  std::size_t total = printed.value("applied", Json::array()).size();
-  answer.structured = {{"applied", std::move(applied)},
-                       {"total", total},
-                       {"is_dry_run", request.is_dry_run},
-                       {"can_be_undone", printed.value("can_be_undone", false)}};
-  answer.text = fmt::format("{} {} changes", request.is_dry_run ? "Would apply" : "Applied", total);
-  return answer;
+  WARREN_TRY(check_no_conflicts(printed));
+  return applied_answer(printed, false);
 }
 
 Json run_input() {
@@ -172,8 +283,10 @@ Json apply_input() {
 }
 
 Json apply_output() {
-  Json change = object_schema(
-      {{"change", text_schema("added, modified, deleted or renamed")}, {"path", text_schema("")}}, {"change", "path"});
+  Json change = object_schema({{"change", text_schema("added, modified, deleted or renamed")},
+                               {"path", text_schema("")},
+                               {"path_base64", text_schema("")}},
+                              {"change", "path"});
   return object_schema({{"applied", list_schema("the first 1000", std::move(change))},
                         {"total", whole_number_schema("", 0)},
                         {"is_dry_run", flag_schema("")},

@@ -75,6 +75,8 @@ struct SandboxCommand {
 struct ApplyRequest {
   std::vector<std::string> paths;  // in the base, with '/' first; empty: all
   bool is_dry_run = false;
+  bool is_recovery = false;  // only finish or undo an apply that was interrupted
+  std::string if_state;      // nothing is written if the changes are not in this state, which a dry run has printed
   const std::atomic<bool>* is_cancelled = nullptr;
 };
 
@@ -96,6 +98,11 @@ struct LastDocument {
   std::string text;
 };
 
+struct ConsentQuestion {
+  std::string text;
+  std::string state;  // of what it is about, as a hash or a word: the answer does not count for another state
+};
+
 // What one call may use. The door fills it in and keeps it alive during the call.
 struct ToolContext {
   Agent& agent;
@@ -111,8 +118,8 @@ struct ToolContext {
   std::function<Result<ContextIndex*>()> open_index = {};
   const ToolReach* reach = nullptr;  // null: nothing
   // Asks before something is lost. Empty: nobody can be asked, and the tool does what it was called for.
-  std::function<Result<Consent>(std::string_view question)> ask = {};  // an error: why there is no answer
-  LastDocument* last_document = nullptr;                               // kept between calls; null: it is not
+  std::function<Result<Consent>(const ConsentQuestion&)> ask = {};  // an error: why there is no answer
+  LastDocument* last_document = nullptr;                            // kept between calls; null: it is not
 };
 
 struct ToolHints {

@@ -3,6 +3,7 @@
 
     WARREN=path/to/warren apply.py [-v] [Class.test_name]
 """
+import json
 import os
 import pathlib
 import shutil
@@ -50,6 +51,21 @@ class Apply(Case):
         self.assertEqual(sparse.st_size, (50 << 20) + 3)
         self.assertLess(sparse.st_blocks * 512, 1 << 20)
         self.assertEqual(self.w.diff(), [])
+
+    def test_only_the_changes_that_a_dry_run_has_shown(self):
+        self.fill(f="1", g="1")
+        self.write("/f", "2")
+        dry = ["apply", "--dry-run", "--json", self.w.id]
+        state = json.loads(self.w.warren(*dry))["state"]
+        self.assertEqual(json.loads(self.w.warren(*dry))["state"], state)
+        self.write("/f", "3")  # as long as before
+        self.assertIn("not in the state of --if-state", self.w.fails("apply", "--if-state", state, self.w.id))
+        self.assertEqual(self.read("f"), "1")
+        state = json.loads(self.w.warren(*dry))["state"]
+        self.write("/g", "2")
+        self.assertIn("nothing was written", self.w.fails("apply", "--if-state", state, self.w.id))
+        self.w.warren("apply", "--if-state", json.loads(self.w.warren(*dry))["state"], self.w.id)
+        self.assertEqual((self.read("f"), self.read("g")), ("3", "2"))
 
     def test_a_renamed_directory_is_renamed_and_not_copied(self):
         self.fill(d__x="1", d__y="2")

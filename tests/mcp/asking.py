@@ -132,9 +132,36 @@ class Asking(unittest.TestCase):
         self.assertEqual(again["resultType"], "input_required")
         self.assertEqual(self.lone(server, arguments, inputResponses=yes)["resultType"], "input_required")
         self.assertTrue(self.exists("/dir/file"))
-        done = self.lone(server, arguments, inputResponses=yes, requestState=first["requestState"])
+        # Each question is answered once, also with no.
+        self.assertEqual(self.lone(server, arguments, inputResponses=yes, requestState=first["requestState"])["resultType"], "input_required")
+        done = self.lone(server, arguments, inputResponses=yes, requestState=again["requestState"])
         self.assertEqual((done["resultType"], done["isError"]), ("complete", False))
         self.assertFalse(self.exists("/dir"))
+        self.warren("fs", "a", "write", "/dir/file", "1")
+        again = self.lone(server, arguments, inputResponses=yes, requestState=again["requestState"])
+        self.assertEqual(again["resultType"], "input_required")
+        self.assertTrue(self.exists("/dir/file"))
+        # Something else is there than what the user was asked about.
+        self.warren("fs", "a", "write", "/dir/file", "2")
+        changed = self.lone(server, arguments, inputResponses=yes, requestState=again["requestState"])
+        self.assertEqual(changed["resultType"], "input_required")
+        self.assertTrue(self.exists("/dir/file"))
+
+    def test_a_yes_covers_only_what_was_there_when_the_user_was_asked(self):
+        self.warren("context", "a", "write", "agent:/d/one.md", "1")
+        server = self.server(capabilities={"elicitation": {}})
+        asked = []
+        for tool, arguments, added in (("remove", {"path": "/dir"}, "/dir/late"), ("context_delete", {"path": "agent:/d"}, "/context/agent/d/late.md")):
+            def reply(message, path=added):
+                asked.append(message["params"]["message"])
+                self.warren("fs", "a", "write", path, "late")
+                return {"action": "accept", "content": {"confirm": True}}
+            server.answer_request = reply
+            answer = server.call(tool, recursive=True, **arguments)
+            self.assertEqual(json.loads(answer["content"][0]["text"])["error_type"], "conflict", answer)
+            self.assertTrue(self.exists(added))
+        self.assertIn("/dir and everything in it: 1 file or directory (file)", asked[0])
+        self.assertIn("1 file or directory (one.md)", asked[1])
 
     def test_restore_asks_too(self):
         server = self.server(capabilities={"elicitation": {}})

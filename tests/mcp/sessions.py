@@ -265,6 +265,53 @@ class Sessions(unittest.TestCase):
         self.assertEqual((self.world.base / "file").read_text(), "somebody else\n")
         self.assertEqual(self.error_of(server.call("apply", paths=["/mem"]))["error_type"], "invalid_argument")
 
+    def deny(self, path, *operations):
+        policy = self.world.root / "policy.json"
+        policy.write_text(json.dumps({"version": 1, "rules": [{"path": path, "operation": list(operations), "effect": "deny"}]}))
+        self.assertEqual(self.world.warren("policy", "session:s", "set", str(policy)).returncode, 0)
+
+    def test_apply_writes_nothing_that_diff_does_not_show(self):
+        self.deny("/project/added", "read", "write", "delete")
+        server = self.server("--allow", "apply")
+        shown = server.call("diff")
+        self.assertEqual((shown["structuredContent"]["total"], shown["structuredContent"]["left_out"]), (1, 1))
+        self.assertIn("left out", self.text(shown))
+        for arguments in ({}, {"paths": ["/project/added"]}, {"dry_run": True}):
+            error = self.error_of(server.call("apply", **arguments))
+            self.assertEqual(error["error_type"], "denied", arguments)
+            self.assertNotIn("added", error["message"])
+        self.assertFalse((self.world.base / "added").exists())
+        self.assertEqual((self.world.base / "file").read_text(), "of the base\n")
+        self.assertEqual(server.call("apply", paths=["/project/file"])["structuredContent"]["total"], 1)
+        self.assertEqual((self.world.base / "file").read_text(), "changed\n")
+
+    def test_apply_writes_nothing_that_may_not_be_written(self):
+        self.deny("/project/file", "write")
+        server = self.server("--allow", "apply")
+        self.assertEqual(server.call("diff")["structuredContent"]["left_out"], 0)
+        self.assertEqual(self.error_of(server.call("apply"))["error_type"], "denied")
+        self.assertEqual(server.call("apply", paths=["/project/added"])["structuredContent"]["total"], 1)
+        self.assertEqual((self.world.base / "file").read_text(), "of the base\n")
+
+    def test_a_yes_to_apply_covers_only_the_changes_it_was_asked_about(self):
+        server = self.server("--allow", "apply", capabilities={"elicitation": {}})
+        asked = []
+
+        def reply(message):
+            asked.append(message["params"]["message"])
+            if len(asked) == 1:
+                self.world.inside("s", "sh", "-c", "echo evil > file")
+            return {"action": "accept", "content": {"confirm": True}}
+
+        server.answer_request = reply
+        error = self.error_of(server.call("apply"))
+        self.assertEqual(error["error_type"], "conflict", error)
+        self.assertEqual((self.world.base / "file").read_text(), "of the base\n")
+        self.assertFalse((self.world.base / "added").exists())
+        self.assertEqual(server.call("apply")["structuredContent"]["total"], 2)
+        self.assertEqual((self.world.base / "file").read_text(), "evil\n")
+        self.assertIn(f"Write 2 changes to {self.world.base}? added /project/added, modified /project/file", asked[0])
+
     def test_a_server_of_another_agent_cannot_be_allowed_to_run(self):
         subprocess.run([WARREN, "init", "plain"], cwd=self.world.base, check=True, capture_output=True,
                        env=self.world.environment())

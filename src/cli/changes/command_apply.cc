@@ -22,6 +22,7 @@
 #include "cli/changes/apply_conflicts.h"
 #include "cli/changes/apply_consent.h"
 #include "cli/changes/apply_dialog.h"
+#include "cli/changes/apply_state.h"
 #include "cli/changes/changes_output.h"
 #include "cli/changes/command_review.h"
 #include "cli/changes/review_dialog.h"
@@ -66,6 +67,7 @@ void print_applied(Context& context, const Arguments& args, const AgentOverlay& 
               {"merged", merged},
               {"notes", report.notes},
               {"can_be_undone", report.can_be_undone},
+              {"state", state_of_apply(changes, commits)},
               {"dry_run", is_dry_run}};
     if (is_dry_run) json["asks"] = questions_json(questions);
     if (commits != nullptr) json["commits"] = commits_json(*commits);
@@ -124,8 +126,22 @@ Result<Exit> write_elsewhere(Context& context, const Arguments& args, const Agen
   return Exit::kOk;
 }
 
+// Nothing was written: the changes are not those that --if-state is about.
+Exit refuse_state(Context& context, const Arguments& args, const std::string& state) {
+  if (args.has("json")) {
+    context.out.json({{"applied", Json::array()}, {"conflicts", Json::array()}, {"state", state}});
+  }
+  context.err.line(fmt::format("{} the changes are not in the state of --if-state: nothing was written",
+                               context.err.paint(Ink::kRed, "warren:")));
+  context.err.line("hint: look at them with --dry-run --json, which prints their state");
+  return Exit::kFailed;
+}
+
 Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent& opened,
                           const std::vector<TreeChange>& changes, ApplyOptions options, CommitsPlan* commits) {
+  if (std::string state = state_of_apply(changes, commits); !is_wanted_state(args, state)) {
+    return refuse_state(context, args, state);
+  }
   bool asks = args.has("interactive");
   bool has_any = !changes.empty() || (commits != nullptr && commits->taken);
   bool writes = has_any && !args.has("dry-run");
@@ -218,6 +234,8 @@ std::optional<std::string_view> find_misuse(const Arguments& args, int targets) 
   if (targets == 1 && (args.has("merge") || args.has("conflict") || args.has("interactive") || args.has("dry-run")))
     return "--merge, --conflict, --interactive and --dry-run cannot be used with --to, --as-patch or --as-branch";
   if (args.has("message") && !args.has("as-branch")) return "--message needs --as-branch";
+  if (args.has("if-state") && (targets > 0 || args.has("interactive") || args.has("recover")))
+    return "--if-state cannot be used with --interactive, --recover, --to, --as-patch or --as-branch";
   if ((args.has("merge") || args.has("conflict")) && args.has("force"))
     return "--merge and --conflict cannot be used with --force";
   if (args.has("interactive") && (args.has("json") || args.has("force") || args.has("merge") || args.has("conflict")))
@@ -316,6 +334,7 @@ std::vector<Option> apply_options() {
        .help = "keep what this apply replaces for TIME [default: 30d]",
        .kind = ValueKind::kDuration},
       keep_option(),
+      if_state_option(),
       {.name = "recover", .help = "only finish or undo an interrupted apply; exit with 1 if it was undone"},
       exclude_option(),
       {.name = "to", .value = "DIR", .help = "write to this directory instead", .suggest = Suggest::kHostDirs},

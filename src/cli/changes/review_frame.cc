@@ -40,7 +40,7 @@ std::string reversed(std::string_view text) { return fmt::format("\x1b[7m{}\x1b[
 
 std::string_view box_of(Taken taken) { return taken == Taken::kYes ? "[x]" : taken == Taken::kPart ? "[~]" : "[ ]"; }
 
-Ink ink_of(char letter) {
+Ink frame_ink_of(char letter) {
   switch (letter) {
     case 'A': return Ink::kGreen;
     case 'D': return Ink::kRed;
@@ -63,7 +63,7 @@ std::string tree_cell(const Output& out, const Review& review, std::size_t index
   if (row.is_folded) text += fmt::format(" (+{})", row.below);
   std::string cell = fit(text, columns);
   if (is_selected) return has_focus ? reversed(cell) : out.paint(Ink::kBold, cell);
-  return out.paint(is_conflict ? Ink::kYellow : ink_of(letter), cell);
+  return out.paint(is_conflict ? Ink::kYellow : frame_ink_of(letter), cell);
 }
 
 Ink ink_of_line(std::string_view line) {

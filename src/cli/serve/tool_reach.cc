@@ -65,8 +65,10 @@ Status allow_tools(const std::vector<std::string>& words, const Agent& agent, To
       };
     } else {
       reach.apply = [program, session](const ApplyRequest& request) {
-        std::vector<std::string> all{program, "apply", "session:" + session, "--json"};
-        if (request.is_dry_run) all.push_back("--dry-run");
+        std::vector<std::string> all{program, "apply", "session:" + session};
+        all.emplace_back(request.is_recovery ? "--recover" : "--json");
+        if (request.is_dry_run) all.emplace_back("--dry-run");
+        if (!request.if_state.empty()) all.push_back("--if-state=" + request.if_state);
         all.insert(all.end(), request.paths.begin(), request.paths.end());
         return run_program(
             all, "/",
