@@ -83,6 +83,10 @@ class Reader {
     return value > std::numeric_limits<std::uint32_t>::max() ? static_cast<std::uint32_t>(fail())
                                                              : static_cast<std::uint32_t>(value);
   }
+  std::uint64_t flags(std::uint64_t known) {
+    std::uint64_t value = number();
+    return (value & ~known) != 0 ? fail() : value;
+  }
   // The number of items that follow; each takes at least eight bytes.
   std::uint64_t count() {
     std::uint64_t value = number();
@@ -185,7 +189,7 @@ bool read_change(Reader& in, AppliedChange& change) {
   change.size = in.number();
   change.mtime = in.time();
   change.ctime = in.time();
-  std::uint64_t flags = in.number();
+  std::uint64_t flags = in.flags(kPartial | kMerged);
   change.is_partial = (flags & kPartial) != 0;
   change.is_merged = (flags & kMerged) != 0;
   return in.is_good();

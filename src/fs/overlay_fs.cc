@@ -293,7 +293,12 @@ Result<OverlayFs::View> OverlayFs::view(Inode node) {
 Result<std::optional<Inode>> OverlayFs::find_moved(Inode node) {
   std::optional<Inode> now;
   auto moved = moved_.find(node);
-  if (moved == moved_.end() || base_.get_attributes(node).ok()) return now;  // it was written in place, or discarded
+  if (moved == moved_.end()) return now;
+  if (moved->second.now) {  // the apply has kept the copy, under the number of what it has written
+    Copy* kept = find_copy(*moved->second.now);
+    if (kept && kept->seen && kept->seen->generation == moved->second.generation) return moved->second.now;
+  }
+  if (base_.get_attributes(node).ok()) return now;  // it was written in place, or discarded
   std::string path = moved->second.base_path;
   Result<Attributes> found = lstat(*this, path);
   moved = moved_.find(node);

@@ -126,6 +126,8 @@ class Kept(Case):
         (self.point / "kept").write_text("1\n")
         for name in ("changed", "moved", "replaced", "dir/in"):
             (self.point / name).write_text("by the agent\n")
+        opened = open(self.point / "moved", "a", buffering=1)
+        self.addCleanup(opened.close)
         self.kill_apply("kept")
         for name in ("new/gone", "new/sub/f", "changed"):
             (self.point / name).unlink()
@@ -143,11 +145,14 @@ class Kept(Case):
         self.assertEqual(self.w.changes(), ["D f /changed", "R d /dir -> /dir2", "R f /moved -> /moved2",
                                             "D f /new/away", "A f /new/away2", "D f /new/gone", "D d /new/sub",
                                             "D f /new/sub/f", "M f /replaced"])
+        opened.write("more\n")
+        opened.close()
+        self.assertEqual((self.point / "moved2").read_text(), "by the agent\nmore\n")
         self.apply()
         self.assertEqual(sorted(os.listdir(self.base)), ["dir2", "kept", "moved2", "new", "replaced"])
         self.assertEqual(sorted(os.listdir(self.base / "new")), ["away2"])
         self.assertEqual((self.read("moved2"), self.read("dir2/in"), self.read("replaced")),
-                         ("by the agent\n", "by the agent\n", "later\n"))
+                         ("by the agent\nmore\n", "by the agent\n", "later\n"))
         self.assertEqual(self.w.changes(), [])
         self.end()
         self.assertEqual(self.rows(), 0)
@@ -191,6 +196,25 @@ class Kept(Case):
         self.end()
         self.assertEqual(self.rows(), 0)
         (self.base / "new").write_text("of the user\n")
+        self.assertEqual(self.fs("cat", "/new"), b"of the user\n")
+
+    def test_on_a_filesystem_with_coarse_times_nothing_is_left(self):
+        if shutil.which("mkfs.ext4") is None:
+            self.skipTest("mkfs.ext4 is missing")
+        image = self.w.root / "image"
+        with open(image, "wb") as out:
+            out.truncate(8 << 20)
+        subprocess.run(["mkfs.ext4", "-q", "-F", "-I", "128", image], check=True, capture_output=True)
+        subprocess.run(["mount", "-o", "loop", image, self.base], check=True)
+        self.w.points.append(self.base)
+        self.begin(other="other\n")
+        (self.point / "new").write_text("1\n")
+        self.apply()
+        self.assertEqual(self.w.changes(), [])
+        (self.base / "new").write_text("of the user\n")
+        self.assertEqual(self.w.changes(), [])
+        self.end()
+        self.assertEqual(self.rows(), 0)
         self.assertEqual(self.fs("cat", "/new"), b"of the user\n")
 
     def test_after_a_crash_the_next_mount_shows_the_base(self):
