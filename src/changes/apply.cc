@@ -209,6 +209,9 @@ class Dropper {
   Status keep_removal(const AppliedChange& change, const std::string& path, const UpperNode* other) {
     std::optional<Attributes> written = WARREN_TRY(base_.find(change.path));
     if (!written) return edit_.remove_whiteout(path);
+    // A copy without a name showed under a name of the base, and what a whiteout does not hide was not removed.
+    bool was_removed = other != nullptr || change.kind != TreeChangeKind::kModified || has_whiteout(path);
+    if (!was_removed) return Ok{};
     changed_.push_back(path);
     WARREN_TRY(follow_renamed_copy(change, *written));
     if (other == nullptr || other->is_nameless) {
@@ -220,6 +223,10 @@ class Dropper {
     if (!is_same_kind || is_copy) return Ok{};
     return other->node.is_directory() ? edit_.uncover(path, change.path)
                                       : record_origin(*other, change.path, Written::kPartly);
+  }
+
+  bool has_whiteout(std::string_view path) const {
+    return std::ranges::any_of(tree_.gaps(), [&](const UpperGap& gap) { return gap.path == path; });
   }
 
   // A copy that the agent has renamed since is now one of what we have written.

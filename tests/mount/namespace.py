@@ -127,7 +127,7 @@ class Namespace(unittest.TestCase):
 
     def test_mount_points_stay(self):
         self.denied(os.rmdir, self.mount / "mem/working")
-        self.denied(os.rename, self.mount / "mem", self.mount / "gone", code=errno.EXDEV)
+        self.denied(os.rename, self.mount / "mem", self.mount / "gone")
         (self.mount / "mem/working/x").write_text("x")
         self.denied(os.rename, self.mount / "mem/working/x", self.mount / "x", code=errno.EXDEV)
         subprocess.run(["mv", self.mount / "mem/working/x", self.mount / "x"], check=True)  # copies

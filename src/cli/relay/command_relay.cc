@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/key_source.h"
 #include "agent/relay_root.h"
 #include "base/path.h"
 #include "cli/commands.h"
@@ -23,7 +24,10 @@ Option relay_root_option() {
 }
 
 // The option takes the variable's value, too.
-Result<std::string> relay_root_path(const Arguments& args) { return find_relay_root(args.find("root"), std::nullopt); }
+// The arguments of a line that is being completed have no defaults.
+Result<std::string> relay_root_path(const Arguments& args) {
+  return find_relay_root(args.find("root"), find_variable("WARREN_RELAY_ROOT"));
+}
 
 Result<std::unique_ptr<relay::Root>> open_relay_root(const Arguments& args) {
   std::string path = WARREN_TRY(relay_root_path(args));
