@@ -227,6 +227,27 @@ class Brought(Repository):
         self.apply("--commits", "--from", "second", "--branch", "two")
         self.assertEqual(self.git("show", "two:a"), "y\n")
 
+    def test_after_the_merge_of_one_branch_the_others_hold_up_nothing(self):
+        self.begin(a="1\n", b="1\n")
+
+        def fork(point):
+            self.git("checkout", "-qb", "other", cwd=point)
+            overlaid.write(point + "/b", "x\n")
+            self.commit("x", cwd=point)
+            self.git("checkout", "-q", "main", cwd=point)
+            overlaid.write(point + "/a", "y\n")
+            self.commit("y", cwd=point)
+        self.agent(then=fork)
+        self.assertIn("more commits are on the agent's branch other", self.apply())
+        brought = self.rev("warren/a")
+        self.git("merge", "-q", "warren/a")
+        self.agent(("later", "1\n"))
+        self.assertIn("more commits are on the agent's branch other", self.apply())
+        self.assertEqual(self.rev("warren/a"), brought)
+        self.assertEqual((self.base / "later").read_text(), "1\n")
+        self.apply("--commits", "--from", "other", "--branch", "two")
+        self.assertEqual(self.git("show", "two:b"), "x\n")
+
     def test_the_host_may_be_on_another_branch_meanwhile(self):
         self.begin(a="1\n", b="1\n")
         head = self.agent(("a", "2\n"), commit="two", then=lambda p: overlaid.write(p + "/b", "2\n"))

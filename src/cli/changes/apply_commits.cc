@@ -62,6 +62,20 @@ Status check_target(const Arguments& args, CommitsPlan& plan, const std::string&
       "--branch NAME takes another one, --force replaces it");
 }
 
+Status prepare_import(CommitsPlan& plan, const AgentOverlay& overlay, const std::vector<TreeChange>& all) {
+  const std::string& commit = plan.taken ? plan.taken->commit : plan.found.head;
+  plan.import = WARREN_TRY(CommitImport::prepare(overlay, plan.found, commit, all));
+  return Ok{};
+}
+
+// HEAD's commits were brought before. Those of another branch do not go to the branch that has them.
+Result<bool> is_only_named(const Arguments& args, const CommitsPlan& plan, const std::string& id) {
+  if (!plan.taken || plan.taken->commit == plan.found.head || plan.found.head.empty()) return false;
+  if (args.has("from") || args.has("branch")) return false;
+  CommitImport::BranchState state = WARREN_TRY(plan.import->look_at_branch("warren/" + id));
+  return state == CommitImport::BranchState::kOther;
+}
+
 }  // namespace
 
 std::vector<Option> commit_options() {
@@ -96,9 +110,12 @@ Result<std::optional<CommitsPlan>> plan_commits(const Arguments& args, OverlayAg
   if (!found) return none;
   CommitsPlan plan;
   plan.taken = WARREN_TRY(choose_branch(args, *found));
-  const std::string& commit = plan.taken ? plan.taken->commit : found->head;
-  plan.import = WARREN_TRY(CommitImport::prepare(opened.overlay, *found, commit, all));
   plan.found = *std::move(found);
+  WARREN_TRY(prepare_import(plan, opened.overlay, all));
+  if (WARREN_TRY(is_only_named(args, plan, opened.agent->id()))) {
+    plan.taken.reset();
+    WARREN_TRY(prepare_import(plan, opened.overlay, all));
+  }
   if (plan.taken) {
     WARREN_TRY(check_target(args, plan, opened.agent->id()));
     plan.description = WARREN_TRY(plan.import->describe());
@@ -166,7 +183,7 @@ void print_commits(Context& context, const Arguments& args, const CommitsPlan& p
   }
   for (std::size_t i = 0; i < plan.found.brings.size() && i <= kPathsShown; ++i) {
     const AgentBranch& other = plan.found.brings[i];
-    if (!plan.taken || other.commit == plan.taken->commit || other.name.empty()) continue;
+    if ((plan.taken && other.commit == plan.taken->commit) || other.name.empty()) continue;
     out.print("more commits are on the agent's branch {}\n", out.name(other.name));
     out.print("  warren apply {} --commits --from {} --branch NAME   brings them\n", out.name(id),
               out.name(other.name));
