@@ -122,6 +122,7 @@ Status AuditLog::prepare() {
       "SELECT seq, at_us, agent_id, op, path, to_path, size_bytes, ok, err, trace_id, door, space, session, end_bytes, "
       "key_id, prev, hash FROM wr_audit WHERE seq > ? ORDER BY seq LIMIT ?"));
   end_ = WARREN_TRY(database_.prepare("SELECT end_bytes FROM wr_audit WHERE seq = ?"));
+  hash_ = WARREN_TRY(database_.prepare("SELECT hash FROM wr_audit WHERE seq = ?"));
   if (!database_.is_read_only()) {
     insert_ = WARREN_TRY(database_.prepare(
         "INSERT INTO wr_audit (seq, at_us, agent_id, op, path, to_path, size_bytes, ok, err, trace_id, door, space, "
@@ -137,7 +138,7 @@ Status AuditLog::check_table() {
   Transaction look = WARREN_TRY(Transaction::begin(database_, Access::kSharedRead));
   Statement find = WARREN_TRY(database_.prepare(
       "SELECT type, name, sql FROM sqlite_schema WHERE tbl_name = 'wr_audit' COLLATE NOCASE OR name = 'wr_audit' "
-      "COLLATE NOCASE"));
+      "COLLATE NOCASE OR type = 'trigger'"));  // one on any table could remove rows of this one
   Rows rows = find.rows();
   while (WARREN_TRY(rows.next())) {
     if (rows.text(0) == "table" && rows.text(1) == "wr_audit" && rows.text(2) == kAuditTableText) continue;
@@ -440,15 +441,29 @@ Status AuditLog::before_commit() {
 
 // Events leave pending_ one by one: in a batch, a row that SQLite has is repeated by the database if the commit fails.
 Status AuditLog::write_pending() {
-  AuditHead head = WARREN_TRY(read_head());
+  AuditHead head = WARREN_TRY(next_to(has_written_ ? written_ : committed_));
   const AuditKey* key = WARREN_TRY(key_after(head));
   while (!pending_.empty()) {
     WARREN_TRY(write_row(head, pending_.front(), *key));
     pending_.pop_front();
   }
+  written_ = std::move(head);
   has_written_ = true;
   if (journal_ != nullptr) journal_->note_audit();
   return Ok{};
+}
+
+// What the next row follows. If somebody has removed or replaced the last row that we wrote, the next one follows it
+// all the same, so that `verify` finds the gap: we do not sign that the row was never there.
+Result<AuditHead> AuditLog::next_to(const AuditHead& ours) {
+  AuditHead head = WARREN_TRY(read_head());
+  if (ours.seq == 0 || (head.seq == ours.seq && head.hash == ours.hash)) return head;
+  if (head.seq <= ours.seq) return ours;
+  Rows rows = hash_.bind(1, ours.seq).rows();  // others have appended
+  bool is_there = WARREN_TRY(rows.next())
+  &&std::ranges::equal(rows.blob(0), ours.hash);
+  if (!is_there) head.hash = ours.hash;
+  return head;
 }
 
 // The key for the next row. After another one, that change is an event under the key before, if we have it.
@@ -516,6 +531,7 @@ Status AuditLog::write_row(AuditHead& head, AuditEvent& event, const AuditKey& k
 void AuditLog::after_commit() {
   taken_.clear();
   if (!std::exchange(has_written_, false)) return;
+  committed_ = written_;
   has_appended_ = true;
   has_news_ = true;
 }

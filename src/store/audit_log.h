@@ -169,6 +169,7 @@ class AuditLog {
   void add_pending(AuditEvent event);
   Status write_pending();
   Status write_row(AuditHead& head, AuditEvent& event, const AuditKey& key);
+  Result<AuditHead> next_to(const AuditHead& ours);
   Result<const AuditKey*> key_after(AuditHead& head);
   Status use_keys(AuditKeys keys);
   HmacSha256& hmac_of(const AuditKey& key);
@@ -194,12 +195,15 @@ class AuditLog {
   std::uint64_t seen_epoch_ = 0;
   std::vector<AuditEvent> taken_;  // deferred ones in the open transaction or batch
   bool has_written_ = false;       // rows in the open transaction or batch
+  AuditHead written_;              // the last of them
+  AuditHead committed_;            // the last row that this object has committed
   bool has_news_ = false;
   std::atomic<bool> has_appended_ = false;
   Statement insert_;
   Statement head_;
   Statement after_;
   Statement end_;
+  Statement hash_;
 
   std::mutex deferred_mutex_;
   std::vector<AuditEvent> deferred_;

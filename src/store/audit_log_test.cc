@@ -192,8 +192,41 @@ TEST_F(AuditLogTest, ACutTailAndAnOlderCopyAreFoundByAPoint) {
   forge("DELETE FROM wr_audit WHERE seq > 3");
   EXPECT_EQ(fault(), "");  // nobody remembers
   EXPECT_THAT(fault({test_key('k')}, {point}), HasSubstr("4: rows 4 to 5 are missing, which the anchor has seen"));
+  store_ = open(OpenMode::kReadWrite, {test_key('k')});  // which has not seen them
   append(4);
   EXPECT_THAT(fault({test_key('k')}, {point}), HasSubstr("5: it is not the row that the anchor has seen"));
+}
+
+TEST_F(AuditLogTest, WhoWroteARowDoesNotSignThatItWasNeverThere) {
+  append(3);
+  forge("DELETE FROM wr_audit WHERE seq = 3");
+  append(1);
+  EXPECT_THAT(fault(), HasSubstr("3: row 3 is missing"));
+}
+
+TEST_F(AuditLogTest, NorThatAnotherWasThereInstead) {
+  append(3);
+  forge("DELETE FROM wr_audit WHERE seq = 3");
+  auto other = open(OpenMode::kReadWrite, {test_key('k')});
+  append(2, other.get());
+  EXPECT_EQ(fault(), "");
+  append(1);
+  EXPECT_THAT(fault(), HasSubstr("5: it "));
+}
+
+TEST_F(AuditLogTest, ATriggerOnAnotherTableRemovesNothingUnseen) {
+  {
+    auto database = Database::open(path_, {.mode = OpenMode::kReadWrite}).take_value();
+    ASSERT_OK(database->execute(
+        "CREATE TRIGGER t AFTER INSERT ON kv_store BEGIN DELETE FROM wr_audit WHERE path = '/f2'; END"));
+  }
+  append(2);
+  ASSERT_OK(store_->kv().set("k", "1"));
+  append(1);
+  EXPECT_THAT(fault(), HasSubstr("2: row 2 is missing"));
+  store_.reset();
+  auto again = Store::open(path_, {.durability = Durability::kProcess}, clock_).take_value();
+  EXPECT_EQ(error_of(again->audit().enable(with_keys({test_key('k')}))), Code::kCorrupt);
 }
 
 TEST_F(AuditLogTest, ALostOrWrongKeyIsNamed) {
