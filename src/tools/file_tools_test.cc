@@ -358,8 +358,8 @@ TEST_F(FileTools, ARefusalSaysWhetherTheUserWasAsked) {
                       .is_cancelled = &is_cancelled_,
                       .progress = {}};
   for (Code code : {Code::kBusy, Code::kUnavailable}) {
-    context.ask = [code](std::string_view) -> Result<Consent> { return Error(code, "the reason"); };
-    std::string message(check_consent(context, "Remove all?").error().message());
+    context.ask = [code](const ConsentQuestion&) -> Result<Consent> { return Error(code, "the reason"); };
+    std::string message(check_consent(context, {.text = "Remove all?", .state = ""}).error().message());
     std::string_view expected = code == Code::kBusy ? "could not be asked" : "did not answer";
     EXPECT_NE(message.find(expected), std::string::npos) << message;
   }
