@@ -232,6 +232,14 @@ Status give_key_back(Agent& past, Agent& agent, const std::string& path) {
   return has == wanted ? Status(Ok{}) : agent.store().fs().recode(file.inode, wanted);
 }
 
+// Also for a symbolic link whose target is missing.
+Result<bool> has_node(FileSystem& fs, const std::string& path) {
+  Result<Attributes> found = lstat(fs, path);
+  if (found.ok()) return true;
+  if (found.error().code() == Code::kNotFound || found.error().code() == Code::kNotDirectory) return false;
+  return std::move(found).take_error();
+}
+
 // Those of the agent's own tree, after a checkpoint that covers these mounts.
 Result<Checkpoint> restore_own_paths(Agent& agent, std::int64_t id, const PathsToRestore& paths, Clock& clock,
                                      const Covered& covered) {
@@ -239,8 +247,8 @@ Result<Checkpoint> restore_own_paths(Agent& agent, std::int64_t id, const PathsT
   auto past = WARREN_TRY(open_checkpoint(agent, id, clock));
   auto unit = WARREN_TRY(agent.fs().begin(UnitAccess::kWrite));  // the checkpoint before is of this very moment
   for (const std::string& path : paths.own) {
-    bool was_there = WARREN_TRY(exists(past->fs(), path));
-    bool is_there = WARREN_TRY(exists(agent.fs(), path));
+    bool was_there = WARREN_TRY(has_node(past->fs(), path));
+    bool is_there = WARREN_TRY(has_node(agent.fs(), path));
     if (!was_there && !is_there) {
       return Error(Code::kNotFound, fmt::format("there is no {}, neither in checkpoint {} nor now", quote(path), id));
     }

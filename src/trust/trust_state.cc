@@ -10,7 +10,8 @@
 namespace warren {
 namespace {
 
-constexpr int kStateVersion = 1;
+constexpr int kStateVersion = 2;
+constexpr int kVersionWithoutIssuers = 1;
 
 struct VerdictText {
   std::string_view name;
@@ -62,6 +63,13 @@ Status read_serials(const Json& object, std::map<std::string, std::uint64_t, std
   return Ok{};
 }
 
+// That of an accepted manifest is its signer.
+Status read_issuers(const Json& object, TrustState& state) {
+  for (const auto& [identity, key] : object.items()) state.issuers[identity] = WARREN_TRY(stored_key(key));
+  for (const auto& [identity, manifest] : state.manifests) state.issuers[identity] = manifest.signature->by;
+  return Ok{};
+}
+
 Error too_many(std::string_view what) {
   return Error(Code::kLimit, fmt::format("there are {} {} already", kTrustIdentitiesMax, what));
 }
@@ -76,11 +84,14 @@ Result<TrustState> TrustState::parse(std::string_view text) {
   Result<Json> parsed = parse_json(text);
   if (!parsed.ok()) return damaged(parsed.error().message());
   const Json& json = *parsed;
-  if (!json.is_object() || json.value("version", Json()) != kStateVersion) return damaged("unknown version");
+  if (!json.is_object()) return damaged("not an object");
+  bool has_issuers = json.value("version", Json()) == kStateVersion;
+  if (!has_issuers && json.value("version", Json()) != kVersionWithoutIssuers) return damaged("unknown version");
   for (const char* list : {"keys", "manifests", "revoked_keys"}) {
     if (!json.contains(list) || !json[list].is_array()) return damaged(fmt::format("no list {}", quote(list)));
   }
-  for (const char* object : {"newest_serials", "revoked_serials"}) {
+  for (const char* object : {"newest_serials", "revoked_serials", "issuers"}) {
+    if (!has_issuers && object == std::string_view("issuers")) continue;
     if (!json.contains(object) || !json[object].is_object()) return damaged(fmt::format("no {}", quote(object)));
   }
   TrustState state;
@@ -96,19 +107,22 @@ Result<TrustState> TrustState::parse(std::string_view text) {
   for (const Json& one : json["revoked_keys"]) state.revoked_keys.insert(WARREN_TRY(stored_key(one)));
   WARREN_TRY(read_serials(json["newest_serials"], state.newest_serials));
   WARREN_TRY(read_serials(json["revoked_serials"], state.revoked_serials));
+  WARREN_TRY(read_issuers(has_issuers ? json["issuers"] : Json::object(), state));
   return state;
 }
 
 std::string TrustState::text() const {
   Json json{{"version", kStateVersion},          {"keys", Json::array()},
             {"manifests", Json::array()},        {"newest_serials", Json::object()},
-            {"revoked_serials", Json::object()}, {"revoked_keys", Json::array()}};
+            {"revoked_serials", Json::object()}, {"revoked_keys", Json::array()},
+            {"issuers", Json::object()}};
   for (const auto& [key, about] : keys) {
     json["keys"].push_back({{"key", key.text()}, {"name", about.name}, {"added_at", about.added_at}});
   }
   for (const auto& [identity, manifest] : manifests) json["manifests"].push_back(manifest.to_json());
   for (const auto& [identity, serial] : newest_serials) json["newest_serials"][identity] = serial;
   for (const auto& [identity, serial] : revoked_serials) json["revoked_serials"][identity] = serial;
+  for (const auto& [identity, issuer] : issuers) json["issuers"][identity] = issuer.text();
   for (const Ed25519Public& key : revoked_keys) json["revoked_keys"].push_back(key.text());
   return dump_json_pretty(json) + "\n";
 }
@@ -133,7 +147,6 @@ Result<bool> TrustState::accept(const Manifest& manifest, std::int64_t now, NewI
   const std::string& identity = manifest.identity;
   auto newest = newest_serials.find(identity);
   auto there = manifests.find(identity);
-  bool is_there = there != manifests.end();
   Standing standing = judge(manifest, now);
   if (standing.verdict == TrustVerdict::kReplayed) {
     return Error(Code::kConflict,
@@ -149,16 +162,18 @@ Result<bool> TrustState::accept(const Manifest& manifest, std::int64_t now, NewI
     return Error(Code::kDenied,
                  fmt::format("the manifest of {} is refused: {}", quote(identity), reason_of(standing.verdict)), hint);
   }
-  if (is_there && there->second == manifest) return false;
-  bool has_issuer = is_there && there->second.signature;
-  if (has_issuer && there->second.signature->by != manifest.signature->by && new_issuer == NewIssuer::kRefuse) {
+  if (there != manifests.end() && there->second == manifest) return false;
+  auto issuer = issuers.find(identity);
+  bool is_other = issuer != issuers.end() && issuer->second != manifest.signature->by;
+  if (is_other && new_issuer == NewIssuer::kRefuse) {
     return Error(Code::kConflict,
                  fmt::format("the manifest of {} is signed by {}, and the one before by {}", quote(identity),
-                             name_of(manifest.signature->by), name_of(there->second.signature->by)),
+                             name_of(manifest.signature->by), name_of(issuer->second)),
                  "if that is meant: --new-issuer");
   }
   if (newest == newest_serials.end() && newest_serials.size() >= kTrustIdentitiesMax) return too_many("agents");
   newest_serials[identity] = manifest.serial;
+  issuers.insert_or_assign(identity, manifest.signature->by);
   manifests.insert_or_assign(identity, manifest);
   return true;
 }

@@ -61,6 +61,7 @@ struct TrustState {
   std::map<Ed25519Public, TrustedKey> keys;
   std::map<std::string, Manifest, std::less<>> manifests;             // by identity
   std::map<std::string, std::uint64_t, std::less<>> newest_serials;   // ever accepted, also of what is gone
+  std::map<std::string, Ed25519Public, std::less<>> issuers;          // of those newest ones, also of what is gone
   std::map<std::string, std::uint64_t, std::less<>> revoked_serials;  // this one and all before it
   std::set<Ed25519Public> revoked_keys;
   bool operator==(const TrustState&) const = default;
@@ -73,8 +74,8 @@ struct TrustState {
   // kExists if it is trusted already, kDenied if it was revoked.
   Status add_key(const Ed25519Public& key, TrustedKey about);
   // kDenied says why it counts for nothing; kConflict if it is a replay: older than one that was accepted, or another
-  // with the same serial; or signed by another key than the agent's manifest so far, unless that is allowed. Accepting
-  // the same one again changes nothing and returns false.
+  // with the same serial; or signed by another key than the agent's manifest so far, also one that was revoked, unless
+  // that is allowed. Accepting the same one again changes nothing and returns false.
   Result<bool> accept(const Manifest& manifest, std::int64_t now, NewIssuer new_issuer = NewIssuer::kRefuse);
   // For ever. kExists if it was revoked before.
   Status revoke_key(const Ed25519Public& key);

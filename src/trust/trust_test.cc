@@ -280,6 +280,35 @@ TEST_F(Trust, S6_1_AnotherKeyTakesOverAnAgentOnlyIfThatIsMeant) {
   ASSERT_OK(state_.accept(other, kNow));  // the same again
 }
 
+TEST_F(Trust, S6_1_ARevokedAgentIsNotTakenOverByAnotherKey) {
+  Ed25519Private partner = Ed25519Private::generate();
+  ASSERT_OK(state_.add_key(issuer_.public_key(), {}));
+  ASSERT_OK(state_.add_key(partner.public_key(), {}));
+  ASSERT_OK(state_.accept(manifest_of("alice", 4), kNow));
+  ASSERT_OK(state_.revoke_identity("alice", std::nullopt));
+  Result<TrustState> stored = TrustState::parse(state_.text());
+  ASSERT_OK(stored);
+  Manifest other = manifest_of("alice", 5);
+  other.sign(partner);
+  EXPECT_EQ(error_of(stored->accept(other, kNow)), Code::kConflict);
+  EXPECT_EQ(stored->find("alice", kNow).standing.verdict, TrustVerdict::kRevoked);
+  TrustState same = *stored;
+  ASSERT_OK(same.accept(manifest_of("alice", 5), kNow));
+  ASSERT_OK(stored->accept(other, kNow, NewIssuer::kAllow));
+  EXPECT_EQ(error_of(stored->accept(manifest_of("alice", 6), kNow)), Code::kConflict);
+}
+
+TEST_F(Trust, AStateWithoutIssuersHasThoseOfItsManifests) {
+  ASSERT_OK(state_.add_key(issuer_.public_key(), {}));
+  ASSERT_OK(state_.accept(manifest_of("alice", 4), kNow));
+  Json json = *parse_json(state_.text());
+  json["version"] = 1;
+  json.erase("issuers");
+  Result<TrustState> older = TrustState::parse(dump_json(json));
+  ASSERT_OK(older);
+  EXPECT_EQ(*older, state_);
+}
+
 TEST_F(Trust, S6_1_TheSameAgainIsRefusedOnceItCountsForNothing) {
   ASSERT_OK(state_.add_key(issuer_.public_key(), {}));
   Manifest manifest = manifest_of("alice");
@@ -407,7 +436,8 @@ TEST_F(Trust, AFileThatOthersCanWriteOrThatIsDamagedIsRefused) {
   higher.replace(higher.find("\"trusted\""), 9, "\"verified_partner\"");
   ASSERT_OK(replace_host_file(file.path(), higher, 0600));
   EXPECT_EQ(error_of(live.current()), Code::kCorrupt);
-  for (const char* member : {"keys", "manifests", "newest_serials", "revoked_serials", "revoked_keys", "version"}) {
+  for (const char* member :
+       {"keys", "manifests", "newest_serials", "revoked_serials", "revoked_keys", "issuers", "version"}) {
     Json json = *parse_json(text);
     json.erase(member);
     ASSERT_OK(replace_host_file(file.path(), dump_json(json), 0600));
