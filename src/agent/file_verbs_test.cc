@@ -119,10 +119,12 @@ class PlainFs final : public ForwardingFs {
   }
   Status sync(Inode node) override {
     if (meanwhile) meanwhile();
+    if (sync_fails) return Error(Code::kIo, "the disk is broken");
     return inner().sync(node);
   }
 
   std::function<void()> meanwhile;
+  bool sync_fails = false;
 };
 
 class MoveTest : public FileVerbsTest {
@@ -206,6 +208,41 @@ TEST_F(MoveTest, AFailedCopyRemovesOnlyWhatItMade) {
   TreeCopy again(*tree_, {.target = CopyTarget::kNew, .keeps = CopyKeeps::kAttributes, .check = {}});
   EXPECT_EQ(error_of(again.run("/d", "/m/d")), Code::kExists);
   EXPECT_EQ(content("/m/d/theirs"), "kept");
+}
+
+TEST_F(MoveTest, AFailedMoveLeavesAndNamesWhatOthersWroteToTheCopy) {
+  write("/d/a", "a");
+  write("/d/b", "b");
+  write("/d/c", "c");
+  plain_.meanwhile = [&] { ASSERT_OK(write_file(other_, "/d/a", as_bytes("A"))); };  // of the same size and time
+  plain_.sync_fails = true;
+  Status moved = move("/d", "/m/d");
+  EXPECT_EQ(error_of(moved), Code::kIo);
+  EXPECT_NE(moved.error().message().find("any more: '/m/d/a'"), std::string::npos) << moved.error().message();
+  EXPECT_EQ(moved.error().message().find("/m/d/b"), std::string::npos) << moved.error().message();
+  EXPECT_EQ(content("/m/d/a"), "A");
+  EXPECT_EQ(found({}, "/d"), (Paths{"/d", "/d/a", "/d/b", "/d/c"}));
+  EXPECT_FALSE(exists(other_, "/d/b").value());
+}
+
+TEST_F(MoveTest, ACopyWhoseOriginalIsGoneIsNotTakenBack) {
+  write("/d/a", "a");
+  plain_.meanwhile = [&] { ASSERT_OK(unlink(fs_, "/d/a")); };
+  plain_.sync_fails = true;
+  EXPECT_EQ(error_of(move("/d", "/m/d")), Code::kIo);
+  EXPECT_EQ(content("/m/d/a"), "a");
+}
+
+TEST_F(MoveTest, ACopyIntoItselfThroughAnotherMountEnds) {
+  ASSERT_OK(write_file(other_, "/d/a", as_bytes("a")));
+  auto both =
+      MountFs::make(fs_, {{.path = "/m", .fs = plain_, .slot = 1}, {.path = "/n", .fs = other_, .slot = 2}}, clock_)
+          .take_value();
+  ASSERT_OK(copy_path(*both, "/m/d", "/n/d/sub", Recursive::kYes));
+  EXPECT_EQ(read_dir(other_, "/d").value(), (Paths{"a", "sub"}));
+  EXPECT_EQ(read_dir(other_, "/d/sub").value(), (Paths{"a"}));
+  EXPECT_EQ(error_of(rename_or_copy(*both, "/m/d", "/n/d/moved", RenameMode::kReplace)), Code::kNotEmpty);
+  EXPECT_EQ(read_file(other_, "/d/moved/sub/a").value(), "a");
 }
 
 // As where other rules hold.

@@ -36,6 +36,46 @@ bool is_as_it_was(const Attributes& before, const Attributes& now) {
   return before.size == now.size && before.mtime == now.mtime && before.ctime == now.ctime;
 }
 
+Result<bool> has_same_content(FileSystem& fs, const Attributes& one, const Attributes& other) {
+  if (one.size != other.size) return false;
+  std::string left(limits::kCopyBytes, '\0');
+  std::string right(limits::kCopyBytes, '\0');
+  for (std::uint64_t offset = 0; offset < one.size;) {
+    std::size_t length = WARREN_TRY(fs.read(one.inode, offset, as_mutable_bytes(left)));
+    std::size_t other_length = WARREN_TRY(fs.read(other.inode, offset, as_mutable_bytes(right)));
+    bool is_same = length > 0 && length == other_length;
+    if (!is_same || left.compare(0, length, right, 0, length) != 0) return false;
+    offset += length;
+  }
+  return true;
+}
+
+// Times do not tell it: some backends have them in whole seconds.
+Result<bool> is_still_same(FileSystem& fs, const CopiedPath& copied, const Attributes& copy) {
+  Attributes original = WARREN_TRY(lstat(fs, copied.from));
+  if (original.is_file() && copy.is_file()) return has_same_content(fs, original, copy);
+  if (!original.is_symlink() || !copy.is_symlink()) {
+    return (original.mode & S_IFMT) == (copy.mode & S_IFMT) && original.rdev == copy.rdev;
+  }
+  std::string target = WARREN_TRY(read_link(fs, copied.from));
+  std::string copied_target = WARREN_TRY(read_link(fs, copied.to));
+  return target == copied_target;
+}
+
+// False: it stays. The content is compared before the unit, which must not wait for a backend's content.
+Result<bool> remove_copy(FileSystem& fs, const CopiedPath& copied) {
+  Attributes before = WARREN_TRY(lstat(fs, copied.to));
+  bool is_same = before.is_directory() || WARREN_TRY(is_still_same(fs, copied, before));
+  if (!is_same) return false;
+  auto unit = WARREN_TRY(fs.begin(UnitAccess::kWrite));
+  Place place = WARREN_TRY(find_name(fs, copied.to));
+  if (!place.node) return true;
+  if (!is_as_it_was(before, *place.node)) return false;
+  WARREN_TRY(before.is_directory() ? fs.remove_dir(place.parent, place.name) : fs.unlink(place.parent, place.name));
+  WARREN_TRY(unit->commit());
+  return true;
+}
+
 }  // namespace
 
 Status copy_one_file(FileSystem& fs, std::string_view from, std::string_view to) {
@@ -44,6 +84,26 @@ Status copy_one_file(FileSystem& fs, std::string_view from, std::string_view to)
   if (!target.ok() && target.error().code() == Code::kNotFound) target = stat(fs, directory_of(to));
   bool is_across = source.is_file() && target.ok() && are_in_different_mounts(source.inode, target->inode);
   return is_across ? copy_across(fs, from, to, source) : copy_file(fs, from, to);
+}
+
+Error take_back(FileSystem& fs, const std::vector<CopiedPath>& copies, const Error& why) {
+  constexpr std::size_t kNamed = 5;
+  std::string names;
+  std::size_t staying = 0;
+  for (auto copied = copies.rbegin(); copied != copies.rend(); ++copied) {
+    Result<bool> removed = remove_copy(fs, *copied);
+    bool is_gone = removed.ok() ? *removed : is_missing(removed.error());
+    bool has_others = !removed.ok() && removed.error().code() == Code::kNotEmpty;  // which are named, or not ours
+    if (is_gone || has_others) continue;
+    if (++staying <= kNamed) names += fmt::format("{}{}", names.empty() ? "" : ", ", quote_path(copied->to));
+  }
+  if (staying == 0) return why;
+  if (staying > kNamed) names += fmt::format(" and {} more", staying - kNamed);
+  return Error(
+      why.code(),
+      fmt::format("{}; the copy was removed again, except for what is not the same as the original any more: {}",
+                  why.message(), names),
+      "compare them with the originals before one of the two is removed");
 }
 
 TreeCopy::TreeCopy(FileSystem& fs, TreeCopyOptions options) : fs_(fs), options_(std::move(options)) {}
@@ -62,23 +122,38 @@ Status TreeCopy::run(std::string_view from, std::string_view to) {
   if (there.ok() && options_.target == CopyTarget::kNew) {
     return Error(Code::kExists, fmt::format("{} exists already", quote_path(to_)));
   }
-  auto visit = [&](const WalkEntry& entry) -> Result<WalkNext> {
-    if (options_.check) WARREN_TRY(options_.check());
-    WARREN_TRY(copy(entry));
-    return WalkNext::kContinue;
-  };
-  Status copied = walk(fs_, from_, visit, {.follow = Follow::kNo});
+  Status copied = copy_all();
   if (copied.ok()) copied = finish_directories();
-  if (!copied.ok()) remove_made();
+  if (!copied.ok()) return remove_made(copied.error());
   return copied;
 }
 
-Status TreeCopy::copy(const WalkEntry& entry) {
-  Node node {
-    .inside = entry.path == from_ ? std::string() : entry.path.substr(from_ == "/" ? 0 : from_.size()),
-    .source = WARREN_TRY(lstat(fs_, entry.path))
-    , .made = {}
+Result<std::vector<std::string>> TreeCopy::list_tree() {
+  std::vector<std::string> paths;
+  auto visit = [&](const WalkEntry& entry) -> Result<WalkNext> {
+    if (options_.check) WARREN_TRY(options_.check());
+    paths.push_back(entry.path);
+    return WalkNext::kContinue;
   };
+  WARREN_TRY(walk(fs_, from_, visit, {.follow = Follow::kNo}));
+  return paths;
+}
+
+Status TreeCopy::copy_all() {
+  std::vector<std::string> paths = WARREN_TRY(list_tree());
+  for (const std::string& path : paths) {
+    if (options_.check) WARREN_TRY(options_.check());
+    WARREN_TRY(copy(path));
+  }
+  return Ok{};
+}
+
+Status TreeCopy::copy(const std::string& path) {
+  Result<Attributes> source = lstat(fs_, path);
+  if (!source.ok() && is_missing(source.error()) && path != from_) return Ok{};  // removed since it was listed
+  Attributes original = WARREN_TRY(std::move(source));
+  std::string inside = path == from_ ? std::string() : path.substr(from_ == "/" ? 0 : from_.size());
+  Node node{.inside = std::move(inside), .source = original, .made = {}};
   std::string to = path_in(to_, node);
   Result<Attributes> there = lstat(fs_, to);
   bool is_there = there.ok();
@@ -158,15 +233,13 @@ Status TreeCopy::finish_directories() {
   return Ok{};
 }
 
-void TreeCopy::remove_made() {
-  for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
-    std::string path = path_in(to_, *node);
-    Result<Attributes> there = lstat(fs_, path);
-    if (!node->is_new || !there.ok() || there->inode != node->made) continue;
-    Status removed = there->is_directory() ? remove_dir(fs_, path) : remove(fs_, path);
-    removed.ignore("the first error says why there is no copy; somebody else may use the directory");
+Error TreeCopy::remove_made(const Error& why) {
+  std::vector<CopiedPath> copies;
+  for (const Node& node : nodes_) {
+    if (node.is_new) copies.push_back({.from = path_in(from_, node), .to = path_in(to_, node)});
   }
   nodes_.clear();
+  return take_back(fs_, copies, why);
 }
 
 Status TreeCopy::sync() {
@@ -174,7 +247,7 @@ Status TreeCopy::sync() {
   for (const Node& node : nodes_) {
     if (synced.ok() && node.source.is_file()) synced = fs_.sync(node.made);
   }
-  if (!synced.ok()) remove_made();
+  if (!synced.ok()) return remove_made(synced.error());
   return synced;
 }
 

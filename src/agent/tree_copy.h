@@ -29,14 +29,23 @@ struct TreeCopyOptions {
 // Copies one file. Between mounts the content goes through memory.
 Status copy_one_file(FileSystem& fs, std::string_view from, std::string_view to);
 
+// A node that was made by copying another.
+struct CopiedPath {
+  std::string from;
+  std::string to;
+};
+// Undoes copies after the error `why`, the last one first. Removes only what is still the same as its original: others
+// may have written to the copy, or removed the original. Returns `why` with the names of the files that stay.
+Error take_back(FileSystem& fs, const std::vector<CopiedPath>& copies, const Error& why);
+
 // For one copy and one thread. A second name of a file becomes a file of its own. Modes, owners and times are not kept
 // by a target in another mount that has none.
 class TreeCopy {
  public:
   TreeCopy(FileSystem& fs, TreeCopyOptions options);
 
-  // Links are copied as links. If it fails, what it has made is removed again, and nothing else: others may have put
-  // something there meanwhile.
+  // Copies what is there when it begins, so a target inside of the tree, through another mount of the same backend, is
+  // not copied into itself. Links are copied as links. If it fails, what it has made is removed by take_back.
   Status run(std::string_view from, std::string_view to);
   // After it, the copy is on the disk, if the target is. If it fails, the copy is removed as above.
   Status sync();
@@ -53,12 +62,14 @@ class TreeCopy {
   };
 
   std::string path_in(const std::string& top, const Node& node) const;
-  Status copy(const WalkEntry& entry);
+  Result<std::vector<std::string>> list_tree();
+  Status copy_all();
+  Status copy(const std::string& path);
   Status make(const Node& node, bool is_there, bool is_across);
   Status keep_xattrs(const Node& node);
   Status keep_attributes(const Node& node, bool is_across);
   Status finish_directories();
-  void remove_made();
+  Error remove_made(const Error& why);
   Status remove_batch(std::size_t first, std::size_t end);
 
   FileSystem& fs_;

@@ -265,7 +265,12 @@ Result<Attributes> make_dirs(FileSystem& fs, std::string_view path, const MakeDi
   if (place.node) {
     made = *place.node;
   } else {
-    made = WARREN_TRY(fs.make_dir(place.parent, place.name, dir).within(doing("make directory", path)));
+    Result<Attributes> done = fs.make_dir(place.parent, place.name, dir);
+    if (!done.ok() && done.error().code() == Code::kExists) {  // somebody else was faster
+      Result<Attributes> there = fs.lookup(place.parent, place.name);
+      if (there.ok() && there->is_directory()) done = std::move(there);
+    }
+    made = WARREN_TRY(std::move(done).within(doing("make directory", path)));
   }
   WARREN_TRY(unit->commit().within(doing("make directory", path)));
   return made;

@@ -92,7 +92,10 @@ class Walker {
 
   Status enter(const Component& component, std::optional<Attributes> node) {
     if (!node && options_.missing_dirs && component.source == Source::kPath) {
-      node = WARREN_TRY(fs_.make_dir(stack_.back(), component.name, *options_.missing_dirs).within(named(path_)));
+      Result<Attributes> made = fs_.make_dir(stack_.back(), component.name, *options_.missing_dirs);
+      bool was_made_by_another = !made.ok() && made.error().code() == Code::kExists;
+      if (was_made_by_another) made = fs_.lookup(stack_.back(), component.name);
+      node = WARREN_TRY(std::move(made).within(named(path_)));
     }
     if (!node) {
       return Error(Code::kNotFound, fmt::format("no {}: there is no {}", quote_path(path_), quote(component.name)));

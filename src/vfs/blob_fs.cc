@@ -358,7 +358,8 @@ Result<Attributes> BlobFs::make_dir(Inode parent, std::string_view name, const N
   Result<NodePtr> there = get_child(dir, name, &attributes);
   if (there.ok()) return entry_exists(name);
   if (there.error().code() != Code::kNotFound) return std::move(there).take_error();
-  WARREN_TRY(put_new(fmt::format("{}/{}", key, kDirMarker)));
+  Result<BlobInfo> put = put_new(fmt::format("{}/{}", key, kDirMarker));
+  if (!put.ok()) return put.error().code() == Code::kExists ? entry_exists(name) : std::move(put).take_error();
   NodePtr made = remember(dir, name, true);
   std::lock_guard lock(nodes_mutex_);
   made->has_marker = true;

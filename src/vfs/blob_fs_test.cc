@@ -93,6 +93,18 @@ TEST_F(BlobFsTest, TheMarkersNameIsReserved) {
   EXPECT_EQ(error_of(make_dir(fs_, "/.warren-dir")), Code::kInvalid);
 }
 
+TEST_F(BlobFsTest, ADirectoryThatAnotherMakesMeanwhileIsUsed) {
+  store_.before_put_ = [&] { put("d/.warren-dir", ""); };
+  ASSERT_OK(write_file(fs_, "/d/f", as_bytes("x")));
+  EXPECT_EQ(value_of("d/f"), "x");
+  store_.before_put_ = [&] { put("e/.warren-dir", ""); };
+  ASSERT_OK(make_dirs(fs_, "/e"));
+  store_.before_put_ = [&] { put("g/.warren-dir", ""); };
+  Result<Attributes> made = make_dir(fs_, "/g");
+  EXPECT_EQ(error_of(made), Code::kExists);
+  EXPECT_EQ(made.error().message().find(".warren-dir"), std::string::npos) << made.error().message();
+}
+
 TEST_F(BlobFsTest, WritesAreGatheredAndPutWhenTheFileIsClosed) {
   auto file = open("/f");
   int before = store_.puts_;
