@@ -252,7 +252,7 @@ class JournalNarrator {
 
   Agent& agent_;
   const LogFilter& filter_;
-  std::map<std::uint64_t, std::string> paths_;  // as of the row that is told
+  std::map<std::uint64_t, std::string> paths_;  // as of the row that is shown
   const OldestMentions mentions_;
   std::set<std::string> seen_names_;
   std::set<std::string> left_there_;  // names that the next older change of them must have left there

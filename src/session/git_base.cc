@@ -98,7 +98,7 @@ std::string setting_value(std::string_view text) {
   return value + "\"";
 }
 
-// So that what the agent changes later can be told from what we made (changes/left_in_git.h).
+// So that what the agent changes later differs from what we made (changes/left_in_git.h).
 Status set_one_time(Agent& agent) {
   Timestamp made = WARREN_TRY(stat(agent.fs(), "/.git/objects/info/alternates"))
   .mtime;

@@ -55,7 +55,7 @@ struct CallRecord {
   std::optional<std::string> error;
   std::optional<std::int64_t> duration_ns;
   CallDetails details;
-  bool is_json = false;  // for sure, since dump_json() made both texts: they are not parsed again
+  bool is_json = false;  // dump_json() made both texts, so they are not parsed again
 };
 
 struct CallFilter {

@@ -14,7 +14,7 @@ bool is_text(std::string_view bytes, Extent extent = Extent::kWhole);
 // round.
 std::string_view mime_type_of(std::string_view name, std::string_view beginning);
 
-// By the name's ending alone, for a file whose content is not at hand; "" if that says nothing.
+// By the name's ending alone, for a file whose content is not read; "" if that says nothing.
 std::string_view mime_type_by_name(std::string_view name);
 
 }  // namespace warren

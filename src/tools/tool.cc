@@ -58,7 +58,7 @@ void shorten(Json& value, int levels_left) {
   for (Json& member : value) shorten(member, levels_left - 1);
 }
 
-// From the text, which is at hand: no deeper than it has brackets.
+// Counted in the text: no deeper than it has brackets.
 bool may_be_deep(std::string_view text) {
   return std::ranges::count_if(text, [](char c) { return c == '[' || c == '{'; }) > kRecordedLevels;
 }

@@ -8,7 +8,6 @@ Needs root and /dev/fuse; the test of a killed apply needs strace.
 import mmap
 import os
 import pathlib
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -229,8 +228,6 @@ class InUse(Case):
         self.check_clean()
 
     def test_a_killed_apply_is_finished_and_loses_nothing(self):
-        if shutil.which("strace") is None:
-            self.skipTest("strace is missing")
         self.begin(other="other\n")
         with open(self.point / "log", "w", buffering=1) as log:
             log.write("one\n")
