@@ -297,6 +297,10 @@ void Exchange::client_hung_up() {
   {
     std::lock_guard lock(mutex_);
     call = std::exchange(gone_, nullptr);
+    if (is_stream_) {
+      is_stream_ended_ = true;  // nobody reads it
+      wake();
+    }
   }
   if (call) call();
 }

@@ -40,7 +40,7 @@ class WebReply {
   virtual bool write(std::string_view text) = 0;
   virtual void end_stream() = 0;
   // Called once, without any lock, when the client closes the connection before it has the whole answer, or its
-  // sending side; at once, if it has done so already.
+  // sending side; at once, if it has done so already. From then on nothing can be written to its stream.
   virtual void when_gone(std::function<void()> call) = 0;
   // The server holds as many bytes that clients have not read as it may. Whoever would add to them refuses instead.
   virtual bool is_crowded() const = 0;
