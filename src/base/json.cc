@@ -1,5 +1,8 @@
 #include "base/json.h"
 
+#include <cstdint>
+#include <iterator>
+
 #include <fmt/format.h>
 
 #include "base/utf8.h"
@@ -67,9 +70,9 @@ void append_text(std::string& out, const std::string& whole) {
 
 void append_json(std::string& out, const Json& value) {
   std::string_view separator;
-  if (value.is_object()) {
+  if (const auto* members = value.get_ptr<const Json::object_t*>()) {
     out += '{';
-    for (const auto& [name, member] : value.items()) {
+    for (const auto& [name, member] : *members) {
       out += separator;
       append_text(out, name);
       out += ':';
@@ -87,12 +90,22 @@ void append_json(std::string& out, const Json& value) {
     out += ']';
   } else if (const auto* text = value.get_ptr<const std::string*>()) {
     append_text(out, *text);
+  } else if (const auto* positive = value.get_ptr<const std::uint64_t*>()) {
+    fmt::format_to(std::back_inserter(out), "{}", *positive);
+  } else if (const auto* number = value.get_ptr<const std::int64_t*>()) {
+    fmt::format_to(std::back_inserter(out), "{}", *number);
   } else {
     out += dump_by_library(value);
   }
 }
 
 }  // namespace
+
+Json json_object(std::size_t members) {
+  Json made = Json::object();
+  made.get_ref<Json::object_t&>().reserve(members);
+  return made;
+}
 
 Result<Json> parse_json(std::string_view text) {
   if (text.starts_with("\xEF\xBB\xBF")) return Error(Code::kInvalid, "not JSON: it begins with a byte order mark");

@@ -1,6 +1,7 @@
 // JSON values that keep the order of their members. The only file that names the JSON library.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -11,6 +12,9 @@
 namespace warren {
 
 using Json = nlohmann::ordered_json;
+
+// An object with room for this many members: one that grows copies what it has, values and all.
+Json json_object(std::size_t members);
 
 // Parses one JSON document; the error says where it stops being JSON.
 Result<Json> parse_json(std::string_view text);

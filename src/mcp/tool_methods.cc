@@ -89,7 +89,8 @@ Json call_result(ToolAnswer answer, Revision revision) {
   }
   content.push_back(text_content(answer.text.empty() ? dump_json(answer.structured) : std::move(answer.text)));
   if (answer.blob) content.push_back(blob_content(*answer.blob));
-  Json result{{"content", std::move(content)}};
+  Json result = json_object(6);
+  result["content"] = std::move(content);
   if (has_structure(revision)) result["structuredContent"] = std::move(answer.structured);
   result["isError"] = false;
   return result;

@@ -36,7 +36,7 @@ Result<ToolAnswer> readdir_answer(ToolContext& context, const Json& arguments) {
   Json names = Json::array();
   Json entries = Json::array();
   for (auto one = from; one != to; ++one) {
-    Json entry = Json::object();
+    Json entry = json_object(3);
     set_path_text(entry, "name", one->name);
     set_path_uri(entry, context, join_path(path, one->name));
     entry["type"] = kind_of(one->attributes);

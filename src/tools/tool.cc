@@ -58,14 +58,16 @@ void shorten(Json& value, int levels_left) {
   for (Json& member : value) shorten(member, levels_left - 1);
 }
 
-// Counted in the text: no deeper than it has brackets.
-bool may_be_deep(std::string_view text) {
-  return std::ranges::count_if(text, [](char c) { return c == '[' || c == '{'; }) > kRecordedLevels;
+bool is_deeper_than(const Json& value, int levels) {
+  if (!value.is_structured() || value.empty()) return false;
+  if (levels == 0) return true;
+  return std::ranges::any_of(value, [levels](const Json& member) { return is_deeper_than(member, levels - 1); });
 }
 
 std::string recorded(const Json& whole) {
   std::string text = dump_json(whole);
-  if (text.size() <= kRecordedTextBytes && !may_be_deep(text)) return text;  // so is every text in it
+  if (text.size() <= kRecordedTextBytes && !is_deeper_than(whole, kRecordedLevels))
+    return text;  // so is every text in it
   Json value = whole;
   shorten(value, kRecordedLevels);
   text = dump_json(value);

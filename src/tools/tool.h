@@ -35,7 +35,7 @@ struct ToolBlob {
 
 // The answer of a call. Exactly what outputSchema promises in `structured`, unless `error` is set.
 struct ToolAnswer {
-  Json structured = Json::object();
+  Json structured = json_object(6);
   std::string text;  // for models that read text; empty: the structured value is shown
   std::optional<ToolBlob> blob = std::nullopt;
   std::optional<ToolError> error = std::nullopt;
