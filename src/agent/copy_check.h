@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <string>
 
+#include "agent/file_key.h"
 #include "base/clock.h"
 #include "base/result.h"
-#include "db/cipher.h"
 
 namespace warren {
 
