@@ -124,11 +124,13 @@ void RemovedTree::add(std::string_view path, const Attributes& node) {
                                       node.mtime.nanoseconds, node.ctime.seconds, node.ctime.nanoseconds)));
 }
 
+std::string RemovedTree::summary() const {
+  return fmt::format("{} {} ({}{})", count_, count_ == 1 ? "file or directory" : "files and directories", first_,
+                     count_ == 1 ? "" : ", …");
+}
+
 ConsentQuestion RemovedTree::question(std::string_view verb, std::string_view name) const {
-  return {.text = fmt::format("{} {} and everything in it: {} {} ({}{})?", verb, name, count_,
-                              count_ == 1 ? "file or directory" : "files and directories", first_,
-                              count_ == 1 ? "" : ", …"),
-          .state = state_};
+  return {.text = fmt::format("{} {} and everything in it: {}?", verb, name, summary()), .state = state_};
 }
 
 Status check_removal(const ToolContext& context, std::string_view verb, std::string_view name,

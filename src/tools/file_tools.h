@@ -53,12 +53,14 @@ Status check_right(ToolContext& context, Rights::Operation operation, const std:
 // Asks whether to go on, if somebody can be asked. kDenied: not, or not yet.
 Status check_consent(const ToolContext& context, const ConsentQuestion& question);
 
-// What is in a directory, for the question whether it may be removed.
+// What is in a directory, for the question whether it may be removed or replaced.
 class RemovedTree {
  public:
   void add(std::string_view path, const Attributes& node);
   // "… and the 3 files and directories in it"; the first names are in it, too.
   ConsentQuestion question(std::string_view verb, std::string_view name) const;
+  std::string summary() const;  // "3 files and directories (a, b, …)"
+  const std::string& state() const { return state_; }
   bool is_empty() const { return count_ == 0; }
 
  private:
