@@ -13,17 +13,6 @@ namespace {
 
 constexpr std::string_view kScheme = "vfs://";
 
-// A file of the base that runs do not see.
-bool is_hidden(Agent& agent, std::string_view path) {
-  std::optional<std::string> in_base = path_in_project(path);
-  std::optional<AgentOverlay> overlay = agent.overlay();
-  if (!in_base || !overlay) return false;
-  for (const std::string& hidden : overlay->hidden) {
-    if (*in_base == hidden || in_base->starts_with(hidden + "/")) return true;
-  }
-  return false;
-}
-
 int digit_of(char c) { return is_digit(c) ? c - '0' : to_lower(c) - 'a' + 10; }
 
 // %XX to bytes. kInvalid.
@@ -88,7 +77,7 @@ Result<std::string> resource_path(const Request& request, const std::string& uri
 Result<std::string> watched_path(const Request& request, const std::string& uri) {
   std::string path = WARREN_TRY(resource_path(request, uri, "read"));
   NamespaceView& view = request.service.view();
-  if (is_hidden(request.service.agent(), path)) {
+  if (is_hidden_in_project(request.service.agent(), path)) {
     return Error(Code::kNotFound, fmt::format("there is no resource {}", quote(uri)));
   }
   if (WARREN_TRY(view.may(Rights::kList, path))) return path;

@@ -135,7 +135,8 @@ Status check_restore(ToolContext& context, const Checkpoint& wanted, const std::
   WARREN_TRY(check_consent(context, {.text = std::move(text), .state = std::move(state)}));
   RemovedTree after = WARREN_TRY(replaced_tree(context, now, past->fs(), paths));
   if (after.state() == before.state()) return Ok{};
-  return Error(Code::kConflict, fmt::format("{} has changed since the user was asked; nothing was restored", what),
+  return Error(Code::kConflict,
+               fmt::format("{} has changed since the user was asked; nothing was restored", quote(what)),
                "Call it again, so that the user is asked about what is there now.");
 }
 

@@ -46,6 +46,8 @@ Result<std::vector<std::string>> readable_keys(NamespaceView& view, std::vector<
 // "/project/src" is "/src" in the agent's base; nullopt: it is elsewhere in the namespace.
 std::optional<std::string> path_in_project(std::string_view path);
 std::string project_path_of(std::string_view base_path);
+// Whether it is a file of the base, or below a directory of it, that runs do not see.
+bool is_hidden_in_project(Agent& agent, std::string_view path);
 
 // kDenied, on the record as `op`, if the caller may not do this at the path.
 Status check_right(ToolContext& context, Rights::Operation operation, const std::string& path, std::string_view op);
@@ -65,6 +67,7 @@ class RemovedTree {
 
  private:
   std::size_t count_ = 0;
+  std::size_t named_ = 0;
   std::string first_;  // names
   std::string state_;  // a chain of hashes
 };

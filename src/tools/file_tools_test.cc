@@ -278,13 +278,17 @@ TEST_F(FileTools, TheQuestionBeforeARestoreNamesWhatItReplacesAndTheYesIsForThat
   put("/work/d/added", "new");
   ASSERT_OK(unlink(*view_, "/work/deleted"));
   std::string asked;
+  Consent answer = Consent::kNo;
   std::function<void()> meanwhile;
   ask_ = [&](const ConsentQuestion& question) -> Result<Consent> {
     asked = question.text;
     if (meanwhile) meanwhile();
-    return Consent::kYes;
+    return answer;
   };
   Json restore{{"checkpoint", "before"}, {"paths", {"/work"}}};
+  EXPECT_EQ(error_type("restore", restore), "denied");
+  EXPECT_NE(asked.find("changed since: 3 files and directories (a, d, added)."), std::string::npos) << asked;
+  answer = Consent::kYes;
   for (std::string_view path : {"/work/a", "/work/same", "/work/deleted", "/work/d/later"}) {
     meanwhile = [&] { put(path, "written meanwhile"); };
     EXPECT_EQ(error_type("restore", restore), "conflict") << path;
