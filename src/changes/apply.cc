@@ -79,19 +79,52 @@ void note_failure(Agent& agent, const Error& why) {
   (*log)->append(std::move(events)).ignore("the apply has failed already");
 }
 
-// Stages everything and records the steps; nothing in the base has moved yet.
-Status prepare_apply(Agent& agent, HostTree& base, Stager& stager, const std::vector<TreeChange>& changes,
-                     const ApplyOptions& options, ApplyRecord& record) {
+// An added node that has vanished since it was listed, or is another one by now, was there for a moment only: programs
+// make and remove temporary files all the time. They are removed from the changes, and their paths returned. Another
+// directory will do, since what is in it has changes of its own.
+Result<std::vector<std::string>> leave_out_vanished(const AgentOverlay& overlay,
+                                                    const std::unordered_set<std::string>& named,
+                                                    std::vector<TreeChange>& changes) {
+  TreeFinder upper(overlay.upper.fs());
+  std::vector<std::string> left_out;
+  std::vector<TreeChange> kept;
+  for (TreeChange& change : changes) {
+    bool is_same = true;
+    if (change.kind == TreeChangeKind::kAdded) {
+      std::optional<Attributes> now = WARREN_TRY(upper.find(change.path));
+      is_same = now && (now->inode == change.after->inode || (now->is_directory() && change.after->is_directory()));
+    }
+    if (is_same) {
+      kept.push_back(std::move(change));
+    } else if (named.contains(change.path)) {
+      return just_deleted_by_agent(change.path);
+    } else {
+      left_out.push_back(std::move(change.path));
+    }
+  }
+  changes = std::move(kept);
+  return left_out;
+}
+
+// Stages everything and records the steps; nothing in the base has moved yet. Returns what was left out of `changes`:
+// if that is all, nothing is recorded.
+Result<std::vector<std::string>> prepare_apply(Agent& agent, HostTree& base, Stager& stager,
+                                               std::vector<TreeChange>& changes, const ApplyOptions& options,
+                                               ApplyRecord& record) {
   Staging staging = WARREN_TRY(Staging::make(base, record));
   for (const std::string& path : options.partial) stager.set_partial(path);
+  std::vector<std::string> left_out;
   {
     auto view = WARREN_TRY(agent.overlay()->upper.begin(UnitAccess::kRead));  // one for all files
+    left_out = WARREN_TRY(leave_out_vanished(*agent.overlay(), options.named, changes));
+    if (changes.empty()) return left_out;
     record.intent = WARREN_TRY(Planner(base, stager, staging).plan(changes, options.contents));
   }
   WARREN_TRY(put_record(record));
   WARREN_TRY(put_intent_on_record(agent, changes, record));
   record.state = ApplyState::kPerforming;
-  return put_record(record);
+  WARREN_TRY(put_record(record));
+  return left_out;
 }
 
 Result<Recovery> recover_record(Agent& agent, const AgentOverlay& overlay, HostTree& base, ApplyRecord& record) {
@@ -126,7 +159,7 @@ Result<Recovery> recover_record(Agent& agent, const AgentOverlay& overlay, HostT
 
 }  // namespace
 
-Result<ApplyReport> apply_changes(Agent& agent, const std::vector<TreeChange>& changes, const ApplyOptions& options) {
+Result<ApplyReport> apply_changes(Agent& agent, std::vector<TreeChange>& changes, const ApplyOptions& options) {
   std::optional<AgentOverlay> overlay = agent.overlay();
   if (!overlay) return Error(Code::kInvalid, "the agent has no base");
   auto base = WARREN_TRY(HostTree::open(overlay->base_path));
@@ -139,18 +172,21 @@ Result<ApplyReport> apply_changes(Agent& agent, const std::vector<TreeChange>& c
   record.label = options.label;
   WARREN_TRY(put_record(record));
   Stager stager(*overlay, *base, options.privileged);
-  Status prepared = prepare_apply(agent, *base, stager, changes, options, record);
-  if (!prepared.ok()) {  // nothing in the base has moved
+  ApplyReport report;
+  Result<std::vector<std::string>> prepared = prepare_apply(agent, *base, stager, changes, options, record);
+  if (!prepared.ok() || changes.empty()) {  // nothing in the base has moved
     clean_up(agent, *base, record).ignore("the next apply removes it");
-    return std::move(prepared).take_error();
+    if (!prepared.ok()) return std::move(prepared).take_error();
+    report.left_out = *std::move(prepared);
+    return report;
   }
+  report.left_out = *std::move(prepared);
   Status done = perform(*base, record, Attempt::kFirst);
   if (!done.ok()) {
     note_failure(agent, done.error());
     return undo_apply(agent, *base, record, std::move(done).take_error());
   }
   stager.forget_nodes();
-  ApplyReport report;
   report.changed_since = WARREN_TRY(drop_applied(agent, *overlay, *record.intent));
   report.notes = stager.notes();
   Result<std::optional<std::string>> cleaned = clean_up(agent, *base, record);
@@ -235,10 +271,37 @@ Status check_readable(const AgentOverlay& overlay, const std::vector<TreeChange>
   return Ok{};
 }
 
+Status write_change_to(HostTree& target, Stager& stager, const TreeChange& change) {
+  if (!change.after || change.path == "/") return Ok{};
+  std::string above(split_parent(change.path).parent);
+  for (std::size_t end = above.find('/', 1); above != "/"; end = above.find('/', end + 1)) {
+    std::string part = above.substr(0, end);
+    std::optional<struct stat> there = WARREN_TRY(target.find(part));
+    if (!there) WARREN_TRY(target.make_dir(part, 0755));
+    if (end == above.npos) break;
+  }
+  std::optional<struct stat> there = WARREN_TRY(target.find(change.path));
+  bool is_dir = change.after->is_directory();
+  bool merges = is_dir && there && S_ISDIR(there->st_mode);
+  if (there && !merges) WARREN_TRY(target.remove_tree(change.path));
+  if (is_dir && change.kind == TreeChangeKind::kRenamed) {
+    WARREN_TRY(target.remove_tree(change.path));
+    WARREN_TRY(stager.write_tree(change.path, change.path));
+  } else if (merges) {
+    HostMetadata metadata = WARREN_TRY(stager.metadata_of(change));
+    WARREN_TRY(target.set_metadata(change.path, metadata));
+  } else {
+    WARREN_TRY(stager.write(change, change.path));
+  }
+  return Ok{};
+}
+
 }  // namespace
 
-Result<std::vector<std::string>> write_changes_to(const AgentOverlay& overlay, const std::vector<TreeChange>& changes,
+Result<std::vector<std::string>> write_changes_to(const AgentOverlay& overlay, std::vector<TreeChange>& changes,
                                                   const std::string& dir, PrivilegedPaths privileged) {
+  auto view = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));  // one for all files
+  std::vector<std::string> left_out = WARREN_TRY(leave_out_vanished(overlay, {}, changes));
   WARREN_TRY(check_readable(overlay, changes));
   WARREN_TRY(make_host_dirs(dir, 0755));
   auto target = WARREN_TRY(HostTree::open(dir));
@@ -248,30 +311,14 @@ Result<std::vector<std::string>> write_changes_to(const AgentOverlay& overlay, c
     if (leaves) WARREN_TRY(target->remove_tree(change.base_path));
   }
   for (const TreeChange& change : changes) {
-    if (!change.after || change.path == "/") continue;
-    std::string above(split_parent(change.path).parent);
-    for (std::size_t end = above.find('/', 1); above != "/"; end = above.find('/', end + 1)) {
-      std::string part = above.substr(0, end);
-      std::optional<struct stat> there = WARREN_TRY(target->find(part));
-      if (!there) WARREN_TRY(target->make_dir(part, 0755));
-      if (end == above.npos) break;
-    }
-    std::optional<struct stat> there = WARREN_TRY(target->find(change.path));
-    bool is_dir = change.after->is_directory();
-    bool merges = is_dir && there && S_ISDIR(there->st_mode);
-    if (there && !merges) WARREN_TRY(target->remove_tree(change.path));
-    if (is_dir && change.kind == TreeChangeKind::kRenamed) {
-      WARREN_TRY(target->remove_tree(change.path));
-      WARREN_TRY(stager.write_tree(change.path, change.path));
-    } else if (merges) {
-      HostMetadata metadata = WARREN_TRY(stager.metadata_of(change));
-      WARREN_TRY(target->set_metadata(change.path, metadata));
-    } else {
-      WARREN_TRY(stager.write(change, change.path));
-    }
+    WARREN_TRY(write_change_to(*target, stager, change));
   }
   WARREN_TRY(stager.finish_dirs());
-  return stager.notes();
+  std::vector<std::string> notes = stager.notes();
+  for (const std::string& path : left_out) {
+    notes.push_back(fmt::format("{}: left out, since the agent removed or replaced it meanwhile", quote(path)));
+  }
+  return notes;
 }
 
 }  // namespace warren
