@@ -153,6 +153,18 @@ class AtWork(Case):
         self.assertEqual(self.w.warren("diff", "forked"), b"D f /new\n")
         self.end()
 
+    def test_a_merged_session_has_nothing_that_an_apply_left_for_programs(self):
+        self.begin(other="other\n")
+        (self.point / "new").write_text("1\n")
+        self.w.warren("apply", self.w.id)
+        self.w.warren("init", "--base", self.base, "second")
+        self.w.warren("fs", "second", "write", "/theirs", input=b"2\n")
+        self.w.warren("merge", self.w.id, "second", "--into", "both")
+        (self.base / "new").write_text("of the user\n")
+        self.assertEqual(self.w.warren("fs", "session:both", "cat", "/new"), b"of the user\n")
+        self.assertEqual(self.w.warren("diff", "session:both"), b"A f /theirs\n")
+        self.end()
+
     def test_the_directory_of_an_apply_is_not_shown(self):
         self.begin(changed="of the base\n")
         (self.point / "changed").write_text("by the agent\n")
