@@ -9,6 +9,7 @@
 #include "agent/locate.h"
 #include "agent/quota.h"
 #include "agent/sessions.h"
+#include "agent/staging_prefix.h"
 #include "base/path.h"
 #include "fs/host_fs.h"
 #include "fs/overlay_fs.h"
@@ -239,7 +240,8 @@ Status Agent::open_base(const std::string& base_path, const AgentOptions& option
   overlay->hidden = hidden_in_base(*overlay, folders_to_hide(store_->path()));
   overlay->rows = WARREN_TRY(OverlayRows::open(*store_));
   for (std::string& folder : folders_to_hide(store_->path())) hidden.push_back(std::move(folder));
-  Result<std::unique_ptr<HostFs>> base = HostFs::open(base_path, {.hidden = std::move(hidden), .view = options.view});
+  Result<std::unique_ptr<HostFs>> base =
+      HostFs::open(base_path, {.hidden = std::move(hidden), .hidden_prefix = kStagingPrefix, .view = options.view});
   if (!base.ok()) {
     return Error(base.error().code(),
                  fmt::format("cannot open {}, the base of {}: {}", quote(base_path), quote(store_->path()),

@@ -70,8 +70,8 @@ Result<Chosen> choose(const AgentOverlay& overlay, const std::vector<std::string
                       const std::vector<std::string>& excluded) {
   Chosen out;
   out.patterns = WARREN_TRY(resolve_patterns(paths, overlay.base_path, overlay.base_path));
-  out.filter = filter_of(out.patterns, excluded);
   out.all = WARREN_TRY(list_changes(overlay));
+  out.filter = filter_of(with_exact_names(out.patterns, out.all), excluded);
   leave_out_agent_folders(out.all, out.patterns);
   WARREN_TRY(leave_out_git(overlay, out.all, out.patterns));
   return out;
@@ -249,7 +249,7 @@ Result<ApplyResult> Changes::apply(const ApplyOptions& options) {
   std::vector<TreeChange> changes = WARREN_TRY(list_applied(overlay, options, result.notes));
   if (changes.empty()) return result;
   WARREN_TRY(check_base(overlay, options));
-  warren::ApplyOptions how{.label = state_->id};
+  warren::ApplyOptions how{.named = names_in(options.paths), .label = state_->id};
   if (!WARREN_TRY(settle_conflicts(overlay, changes, options.on_conflict, how.contents, result))) return result;
   if (options.self_running == SelfRunning::kRefuse) WARREN_TRY(check_self_running(overlay, changes));
   if (options.rehearse == Rehearse::kYes) {
@@ -259,6 +259,9 @@ Result<ApplyResult> Changes::apply(const ApplyOptions& options) {
     result.notes.insert(result.notes.end(), report.notes.begin(), report.notes.end());
     for (const std::string& path : report.changed_since) {
       result.notes.push_back(fmt::format("the agent changed {} again during the apply", quote(path)));
+    }
+    for (const std::string& path : report.left_out) {
+      result.notes.push_back(fmt::format("the agent removed or replaced {} meanwhile: it is left out", quote(path)));
     }
     result.can_be_undone = report.can_be_undone;
   }
@@ -272,6 +275,7 @@ Result<std::vector<Change>> Changes::discard(const ChangesFilter& filter) {
   std::vector<std::string> patterns = WARREN_TRY(resolve_patterns(filter.paths, overlay.base_path, overlay.base_path));
   std::vector<TreeChange> all = WARREN_TRY(list_changes(overlay));
   WARREN_TRY(check_patterns(patterns, all));
+  patterns = with_exact_names(std::move(patterns), all);
   std::vector<TreeChange> dropped =
       WARREN_TRY(discard_changes(overlay, filter_of(patterns, filter.excluded), recovered.opened.agent.get()));
   return public_of(dropped);

@@ -22,6 +22,7 @@ struct ApplyOptions {
   PrivilegedPaths privileged;
   MergedContents contents;
   std::unordered_set<std::string> partial;  // paths of which `contents` has only a part: the rest stays a change
+  std::unordered_set<std::string> named;    // paths that the user gave: one that vanishes meanwhile is an error
   UndoLimits undo;
   std::string label;  // the agent as the user should name it to undo this
 };
@@ -29,13 +30,14 @@ struct ApplyOptions {
 struct ApplyReport {
   std::vector<std::string> notes;          // properties that could not be kept exactly
   std::vector<std::string> changed_since;  // paths that the agent changed during the apply: still changes of the agent
+  std::vector<std::string> left_out;       // added paths that the agent removed or replaced before they were read
   bool can_be_undone = false;
 };
 
 // `changes` must be complete and in order (Selection). Does not look for conflicts. On failure the base is as it was,
 // with whatever other programs have changed in it meanwhile; the error names what was kept because of that.
-// Reopen the agent afterwards to use it.
-Result<ApplyReport> apply_changes(Agent& agent, const std::vector<TreeChange>& changes, const ApplyOptions& options);
+// What is left out is removed from `changes`. Reopen the agent afterwards to use it.
+Result<ApplyReport> apply_changes(Agent& agent, std::vector<TreeChange>& changes, const ApplyOptions& options);
 
 // Fails where apply_changes would, as far as that can be found without writing: for example, mount points in the way.
 Status rehearse_apply(const AgentOverlay& overlay, const std::vector<TreeChange>& changes, const ApplyOptions& options);
@@ -58,8 +60,8 @@ Result<bool> is_interrupted(Agent& agent);
 Result<std::optional<Recovery>> recover_apply(Agent& agent);
 
 // Writes the changed nodes below a host directory, as they are in the merged tree, and removes deleted and renamed
-// paths there. Nothing else changes. Returns notes.
-Result<std::vector<std::string>> write_changes_to(const AgentOverlay& overlay, const std::vector<TreeChange>& changes,
+// paths there. Nothing else changes. Leaves out what apply_changes leaves out. Returns notes.
+Result<std::vector<std::string>> write_changes_to(const AgentOverlay& overlay, std::vector<TreeChange>& changes,
                                                   const std::string& dir, PrivilegedPaths privileged);
 
 }  // namespace warren

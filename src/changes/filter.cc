@@ -1,6 +1,7 @@
 #include "changes/filter.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -78,6 +79,52 @@ Result<std::vector<std::string>> resolve_patterns(const std::vector<std::string>
   return resolved;
 }
 
+namespace {
+
+constexpr std::string_view kSpecialBytes = "*?[\\";  // of patterns
+
+bool is_name_of(const TreeChange& change, const std::string& path) {
+  return change.path == path || (change.kind == TreeChangeKind::kRenamed && change.base_path == path);
+}
+
+std::string escaped(std::string_view path) {
+  std::string pattern;
+  for (char byte : path) {
+    if (kSpecialBytes.find(byte) != kSpecialBytes.npos) pattern += '\\';
+    pattern += byte;
+  }
+  return pattern;
+}
+
+}  // namespace
+
+std::vector<std::string> with_exact_names(std::vector<std::string> patterns, const std::vector<TreeChange>& changes) {
+  std::vector<std::string> meant;
+  for (std::string& pattern : patterns) {
+    std::optional<std::string> path = joined_components("", pattern);
+    bool has_special = pattern.find_first_of(kSpecialBytes) != pattern.npos;
+    bool is_exact = path && has_special && std::any_of(changes.begin(), changes.end(), [&](const TreeChange& change) {
+                      return is_name_of(change, *path);
+                    });
+    if (!is_exact) {
+      meant.push_back(std::move(pattern));
+      continue;
+    }
+    meant.push_back(escaped(*path));
+    meant.push_back(escaped(*path) + "/**");
+  }
+  return meant;
+}
+
+std::unordered_set<std::string> names_in(const std::vector<std::string>& patterns) {
+  std::unordered_set<std::string> names;
+  for (const std::string& pattern : patterns) {
+    std::optional<std::string> name = joined_components("", pattern);
+    if (name) names.insert(*std::move(name));
+  }
+  return names;
+}
+
 Status check_paths(const AgentOverlay& overlay, const std::vector<std::string>& patterns,
                    const std::vector<TreeChange>& changes) {
   TreeFinder merged(overlay.merged);
@@ -98,8 +145,9 @@ Status check_paths(const AgentOverlay& overlay, const std::vector<std::string>& 
 Status check_patterns(const std::vector<std::string>& patterns, const std::vector<TreeChange>& changes) {
   for (const std::string& pattern : patterns) {
     Glob glob(pattern);
+    std::string path = joined_components("", pattern).value_or("");
     bool is_used = std::any_of(changes.begin(), changes.end(), [&](const TreeChange& change) {
-      return glob.matches(change.path) || glob.matches(change.base_path);
+      return glob.matches(change.path) || glob.matches(change.base_path) || is_name_of(change, path);
     });
     if (!is_used) return Error(Code::kNotFound, fmt::format("no changes match {}", quote(pattern)));
   }

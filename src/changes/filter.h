@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "changes/changes.h"
@@ -16,6 +17,12 @@ ChangeFilter filter_of(const std::vector<std::string>& patterns, const std::vect
 // agent's tree, or as paths of the host. Both directories canonical. kInvalid if one leads out of the base.
 Result<std::vector<std::string>> resolve_patterns(const std::vector<std::string>& patterns, const std::string& base,
                                                   const std::string& here);
+
+// A pattern that is exactly the path of a change means that path and what is below it, such as a file named "[a]".
+std::vector<std::string> with_exact_names(std::vector<std::string> patterns, const std::vector<TreeChange>& changes);
+
+// The patterns as paths: a change at one of them was named by the user, not found by a pattern.
+std::unordered_set<std::string> names_in(const std::vector<std::string>& patterns);
 
 // kNotFound if a path matches no change and is neither in the agent's tree nor in the base: it is misspelled. A file
 // without changes, and a pattern, are no mistake.

@@ -47,5 +47,19 @@ TEST(ChangePatterns, WhatIsExcludedIsNotSelected) {
   EXPECT_FALSE(filter_of({"/src"}, {"*.log"})("/b"));
 }
 
+TEST(ChangePatterns, AnExactNameWinsOverAPattern) {
+  std::vector<TreeChange> changes(3);
+  changes[0].path = "/[a]";
+  changes[1].path = "/d/x*";
+  changes[2].kind = TreeChangeKind::kRenamed;
+  changes[2].path = "/new";
+  changes[2].base_path = "/o\\ld";
+  EXPECT_TRUE(check_patterns({"[a]", "/d/x*", "o\\ld"}, changes).ok());
+  ChangeFilter filter = filter_of(with_exact_names({"[a]", "/d/x*", "o\\ld"}, changes));
+  for (const char* path : {"/[a]", "/[a]/below", "/d/x*", "/o\\ld"}) EXPECT_TRUE(filter(path)) << path;
+  for (const char* path : {"/a", "/d/xy", "/old", "/[a]b"}) EXPECT_FALSE(filter(path)) << path;
+  EXPECT_TRUE(filter_of(with_exact_names({"/d/*"}, changes))("/d/xy"));  // no change has that name
+}
+
 }  // namespace
 }  // namespace warren

@@ -11,14 +11,12 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/staging_prefix.h"
 #include "base/result.h"
 #include "changes/changes.h"
 #include "os/host_tree.h"
 
 namespace warren {
-
-// The prefix of staging directories.
-inline constexpr std::string_view kStagingPrefix = ".warren-apply-";
 
 // Stored. Never renumber.
 enum class StepKind : std::uint8_t {

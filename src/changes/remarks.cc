@@ -220,7 +220,10 @@ void add_modes(const TreeChange& change, Remarks& remarks) {
 }
 
 Status add_xattrs(const AgentOverlay& overlay, const TreeChange& change, Remarks& remarks) {
-  XattrMap ours = WARREN_TRY(read_xattrs(overlay.upper.fs(), change.after->inode));
+  Result<XattrMap> listed = read_xattrs(overlay.upper.fs(), change.after->inode);
+  bool is_gone = !listed.ok() && listed.error().code() == Code::kStale;  // the agent has just removed or replaced it
+  if (is_gone) return Ok{};
+  XattrMap ours = WARREN_TRY(std::move(listed));
   std::erase_if(ours, [](const auto& xattr) { return !is_privileged_xattr(xattr.first); });
   if (ours.empty()) return Ok{};
   XattrMap theirs;

@@ -29,9 +29,14 @@ Status write_at(int fd, std::uint64_t offset, Bytes data) {
 
 }  // namespace
 
+Error just_deleted_by_agent(std::string_view path) {
+  return {Code::kConflict, fmt::format("{} was just deleted or replaced by the agent", quote(path)),
+          "the agent is changing it; try again"};
+}
+
 Result<Attributes> Stager::find_merged(std::string_view path) {
   std::optional<Attributes> node = WARREN_TRY(merged_.find(path));
-  if (!node) return Error(Code::kConflict, fmt::format("{} was just deleted by the agent", quote(path)));
+  if (!node) return just_deleted_by_agent(path);
   return *node;
 }
 
@@ -97,7 +102,7 @@ Result<HostMetadata> Stager::metadata_of(std::string_view path, const Attributes
                         .mtime = node.mtime,
                         .xattrs = {}};
   Attributes merged = WARREN_TRY(find_merged(path));
-  metadata.xattrs = WARREN_TRY(read_xattrs(overlay_.merged, merged.inode));
+  metadata.xattrs = WARREN_TRY(read_xattrs(overlay_.merged, merged.inode).within(quote(path)));
   WARREN_TRY(drop_privileges(path, change, node.is_file(), metadata));
   return metadata;
 }

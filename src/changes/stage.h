@@ -21,6 +21,9 @@ namespace warren {
 // `security.` and `trusted.` (such as capabilities), device nodes. The user names each of them.
 using PrivilegedPaths = std::unordered_set<std::string>;
 
+// The agent is at work, and what was listed is no longer there.
+Error just_deleted_by_agent(std::string_view path);
+
 // Hard links among the written nodes are kept. New privileges are left out for paths that are not in `privileged`.
 // Messages for people are collected in notes().
 class Stager {

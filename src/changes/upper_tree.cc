@@ -4,7 +4,6 @@
 
 #include "base/path.h"
 #include "changes/compare.h"
-#include "changes/intent.h"
 #include "fs/list_dir.h"
 
 namespace warren {
@@ -157,7 +156,6 @@ Result<UpperTree::Places> UpperTree::search_base(const AgentOverlay& overlay, Tr
     if (!entries.ok() && entries.error().code() == Code::kDenied) continue;  // the agent cannot list it either
     if (!entries.ok()) return std::move(entries).take_error();
     for (const DirEntry& entry : *entries) {
-      if (dir == "/" && entry.name.starts_with(kStagingPrefix)) continue;
       std::string place = join_path(dir, entry.name);
       bool is_name = wanted.contains(entry.inode) && !is_gone(place);
       if (is_name) found[entry.inode].push_back(place);

@@ -98,6 +98,7 @@ Result<std::unique_ptr<HostFs>> HostFs::open(const std::string& path, const Host
   HostStat info = WARREN_TRY(host_stat(root.get(), ""));
   std::unique_ptr<HostFs> fs(new HostFs(std::move(root), info));
   for (const std::string& hidden : options.hidden) WARREN_TRY(fs->hide(hidden));
+  fs->hidden_prefix_ = options.hidden_prefix;
   fs->view_ = options.view;
   fs->is_writable_ = options.is_writable;
   fs->bytes_max_ = options.bytes_max;
@@ -135,6 +136,10 @@ bool HostFs::is_hidden_name(const Node& dir, std::string_view name) const {
 
 bool HostFs::may_be_hidden(std::uint64_t host_inode) const {
   return std::any_of(hidden_.begin(), hidden_.end(), [&](const Identity& one) { return one.inode == host_inode; });
+}
+
+bool HostFs::has_hidden_prefix(std::string_view name) const {
+  return !hidden_prefix_.empty() && name.starts_with(hidden_prefix_);
 }
 
 bool HostFs::is_out_of_view(const Node& dir, std::string_view name) const {
@@ -376,7 +381,7 @@ Result<Attributes> HostFs::lookup(Inode parent, std::string_view name) {
   Result<HostStat> info = stat_at(fd->get(), std::string(name).c_str());
   bool is_missing = !info.ok() && info.error().code() == Code::kNotFound;
   // Not kNotFound: a caller would create its own file there, and an apply would overwrite the host's.
-  bool is_refused = (info.ok() && is_hidden(*info)) || is_hidden_name(*dir, name);
+  bool is_refused = (info.ok() && (is_hidden(*info) || has_hidden_prefix(name))) || is_hidden_name(*dir, name);
   if (is_refused) return Error(Code::kDenied, fmt::format("{} is hidden", quote(name)));
   if (is_missing) return Error(Code::kNotFound, fmt::format("no {}", quote(name)));
   if (!info.ok()) return std::move(info).error();

@@ -48,6 +48,9 @@ struct HostFsOptions {
   // listings, and looking them up fails with kDenied. A path stays hidden whatever is put there later; a directory also
   // when the host moves it.
   std::vector<std::string> hidden;
+  // Names of the host that begin with this are hidden in every directory, whenever they appear; "" for none. A node of
+  // the overlay itself may have such a name while the host has no such node.
+  std::string_view hidden_prefix;
   // What is shown at all; null: everything. Other names do not exist here: a lookup is kNotFound, so an overlay can
   // have a node of its own there.
   std::shared_ptr<const PathView> view;
@@ -158,6 +161,7 @@ class HostFs final : public FileSystem {
   bool is_hidden(const struct stat& info) const;
   bool is_hidden_name(const Node& dir, std::string_view name) const;
   bool may_be_hidden(std::uint64_t host_inode) const;
+  bool has_hidden_prefix(std::string_view name) const;
   bool is_out_of_view(const Node& dir, std::string_view name) const;
   void freeze_if_filtered(Node& dir, int fd) const;
   static Error read_only();
@@ -203,7 +207,8 @@ class HostFs final : public FileSystem {
   Usage left_;         // as measured, less what was added since; under space_mutex_
   int own_bits_ = 56;  // of a number that hold the host's own
   std::uint64_t root_device_;
-  std::shared_ptr<const PathView> view_;                        // shared with the caller of open()
+  std::shared_ptr<const PathView> view_;  // shared with the caller of open()
+  std::string hidden_prefix_;
   std::vector<Identity> hidden_;                                // directories
   std::vector<std::pair<Identity, std::string>> hidden_names_;  // names, with their directories
 

@@ -55,7 +55,8 @@ Result<std::unique_ptr<DirStream>> HostFs::open_dir(Inode dir) {
   DirReader reader = WARREN_TRY(DirReader::adopt(std::move(fd)).within("base"));
   std::vector<DirEntry> entries;
   while (const DirReader::Entry* found = WARREN_TRY(reader.next().within("base"))) {
-    if (is_hidden_name(*node, found->name) || is_out_of_view(*node, found->name)) continue;
+    if (has_hidden_prefix(found->name) || is_hidden_name(*node, found->name) || is_out_of_view(*node, found->name))
+      continue;
     DirEntry entry{.cookie = 0,
                    .name = std::string(found->name),
                    .inode = number_of(node->device, found->inode),

@@ -17,7 +17,8 @@ namespace {
 // Also those that would end us before the terminal is as it was.
 constexpr std::array kPassedOn{SIGTERM, SIGHUP,  SIGINT,  SIGQUIT,   SIGTSTP, SIGWINCH, SIGUSR1, SIGUSR2,
                                SIGCONT, SIGALRM, SIGPROF, SIGVTALRM, SIGIO,   SIGPWR,   SIGXCPU};
-constexpr std::array kAskingToEnd{SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+constexpr std::array kAskingToEnd{SIGTERM, SIGHUP};
+constexpr std::array kInterrupting{SIGINT, SIGQUIT};
 constexpr int kFromKernel = 128;  // si_code of signals from a terminal
 
 sigset_t set_of(std::initializer_list<int> signals) {
@@ -100,10 +101,12 @@ void Foreground::note_pending() {
   sigset_t pending;
   if (::sigpending(&pending) != 0) return;
   for (int signal : kAskingToEnd) was_asked_to_end_ = was_asked_to_end_ || ::sigismember(&pending, signal) == 1;
+  for (int signal : kInterrupting) was_interrupted_ = was_interrupted_ || ::sigismember(&pending, signal) == 1;
 }
 
 void Foreground::pass_on(int signal, int origin) {
   for (int asking : kAskingToEnd) was_asked_to_end_ = was_asked_to_end_ || signal == asking;
+  for (int interrupting : kInterrupting) was_interrupted_ = was_interrupted_ || signal == interrupting;
   // A key's signal is meant for everyone in the group.
   bool is_for_all = origin == kFromKernel || signal == SIGTSTP;
   ::kill(is_for_all ? -command_ : command_, signal);
@@ -121,6 +124,9 @@ Result<int> Foreground::wait_for(pid_t command, const std::function<void()>& on_
     }
     if (changed == command) {
       note_pending();
+      // Many programs take ^C for one step of their work, and go on.
+      bool has_succeeded = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+      was_asked_to_end_ = was_asked_to_end_ || (was_interrupted_ && !has_succeeded);
       take_back();
       return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     }

@@ -25,7 +25,7 @@ class Foreground {
 
   void take_back();
 
-  // Whether we got SIGTERM, SIGINT, SIGHUP or SIGQUIT.
+  // After wait_for(): whether we got SIGTERM or SIGHUP; or SIGINT or SIGQUIT, and the command did not end with success.
   bool was_asked_to_end() const { return was_asked_to_end_; }
 
  private:
@@ -42,6 +42,7 @@ class Foreground {
   Fd terminal_;            // our controlling terminal; closed if there is none
   bool is_eager_ = false;  // hand it over at once, not only when the command needs it
   bool was_asked_to_end_ = false;
+  bool was_interrupted_ = false;
   pid_t command_ = 0;
   pid_t our_group_ = 0;
 };

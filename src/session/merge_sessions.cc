@@ -10,6 +10,7 @@
 #include "base/path.h"
 #include "changes/open_overlay.h"
 #include "changes/session_diff.h"
+#include "changes/upper_edit.h"
 #include "session/session_walls.h"
 
 namespace warren {
@@ -44,6 +45,10 @@ Status check_keys(Agent& first, Agent& second) {
 
 Status merge_copy(const std::string& draft, const OverlayAgent& second, const SessionMergeOptions& options,
                   SessionMerge& report, Clock& clock) {
+  // What an apply left for the programs of a running session is not in the copy: they do not use it.
+  auto without_kept = WARREN_TRY(open_to_serve({.id_or_path = draft}, clock));
+  WARREN_TRY(without_kept->close());
+  without_kept.reset();
   OverlayAgent copy = WARREN_TRY(open_overlay({.id_or_path = draft, .commits = Commits::kGrouped}, clock));
   report = WARREN_TRY(merge_into(copy.overlay, second.overlay, options));
   if (options.on_conflict == OnMergeConflict::kReport && !report.conflicts.empty())

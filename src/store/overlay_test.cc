@@ -371,6 +371,17 @@ TEST_F(OverlayTest, AFolderOfAgentsIsHidden) {
   EXPECT_EQ(std::count(found.begin(), found.end(), ".agentfs"), 0);
 }
 
+TEST_F(OverlayTest, WhatTheHostHasWithAHiddenPrefixIsNotShown) {
+  auto base = HostFs::open(base_, {.hidden_prefix = ".staging-"}).value();
+  put("/.staging-1/7", "half written");
+  put("/d/.staging-2/7", "half written");
+  for (const char* dir : {"/", "/d"}) {
+    for (const std::string& name : read_dir(*base, dir).value()) EXPECT_FALSE(name.starts_with(".staging-")) << name;
+  }
+  EXPECT_EQ(error_of(base->lookup(kRootInode, ".staging-1")), Code::kDenied);
+  EXPECT_EQ(error_of(base->lookup(kRootInode, ".staging-3")), Code::kNotFound);  // an agent may create it
+}
+
 TEST_F(OverlayTest, AHiddenFolderStaysHiddenWhenTheHostMovesOrReplacesIt) {
   put("/.secret", "secret");
   put("/keys/id", "secret");

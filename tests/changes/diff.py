@@ -94,6 +94,21 @@ class Diff(Case):
                 self.assertEqual(file.read(), b"22")
         self.assertEqual(self.w.diff(), [])
 
+    def test_no_two_names_look_alike(self):
+        self.w.init()
+        names = [b"inv\xff", rb"inv\xff", rb"n\x0a"]
+        self.w.change(lambda p: [overlaid.write(os.fsencode(p) + b"/" + name, b"1") for name in names])
+        shown = [r"/inv\\xff", r"/inv\xff", r"/n\\x0a"]
+        self.assertEqual(self.w.lines("--name-only"), shown)
+        self.assertEqual(self.w.lines(), ["A f " + name for name in shown])
+        self.assertEqual([line.split(" |")[0] for line in self.w.lines("--stat")[:3]], [" " + name[1:].ljust(8) for name in shown])
+
+    def test_a_name_cannot_forge_a_line(self):
+        self.w.init()
+        self.w.change(lambda p: overlaid.write(os.fsencode(p) + b"/n\nforged", b"1"))
+        self.assertEqual(self.w.lines("--name-only"), [r"/n\x0aforged"])
+        self.assertEqual(self.w.warren("diff", "--name-only", "-z", self.w.id), b"/n\nforged\0")
+
     def test_hostile_names_do_nothing_to_a_terminal(self):
         for name in HOSTILE:
             overlaid.write(os.fsencode(self.base) + b"/" + name, b"1\n")

@@ -9,6 +9,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import overlaid
 from case import Case
 from overlaid import mounted
 
@@ -51,6 +52,19 @@ class Discard(Case):
         self.fs("rm", "-r", "/d")
         self.w.warren("apply", self.w.id, "/d")
         self.assertEqual((self.w.lines(), sorted(os.listdir(self.base)), self.read("x")), ([], ["x"], "1"))
+
+    def test_an_exact_name_wins_over_a_pattern(self):
+        self.w.init()
+        self.w.change(lambda p: [overlaid.write(os.fsencode(p) + b"/" + name, b"1")
+                                 for name in (rb"inv\xff", b"[a]", b"a", b"b*", b"bc", b"dir?/x", b"dirs/x")])
+        for name, left in ((rb"inv\xff", ["/[a]", "/a", "/b*", "/bc", "/dir?", "/dir?/x", "/dirs", "/dirs/x"]),
+                           (b"[a]", ["/a", "/b*", "/bc", "/dir?", "/dir?/x", "/dirs", "/dirs/x"]),
+                           (b"b*", ["/a", "/bc", "/dir?", "/dir?/x", "/dirs", "/dirs/x"]),
+                           (b"/dir?", ["/a", "/bc", "/dirs", "/dirs/x"]),
+                           (b"b*", ["/a", "/dirs", "/dirs/x"])):
+            self.w.warren("discard", "--yes", self.w.id, name)
+            self.assertEqual(self.w.lines("--name-only"), left)
+        self.assertIn("no changes match", self.w.fails("discard", "--yes", self.w.id, "[x]"))
 
     def test_only_below_a_path(self):
         self.fill(a="1", b="1")

@@ -101,6 +101,52 @@ class Undo(Case):
             self.w.warren("undo", self.w.id)
             self.assertEqual(self.read("a"), content)
 
+    def test_names_of_one_file_come_back_as_one_file(self):
+        overlaid.write(self.base / "x", "1\n")
+        os.link(self.base / "x", self.base / "y")
+        overlaid.write(self.base / "single", "1\n")
+        self.w.init()
+        for name in ("/x", "/y", "/single"):
+            self.fs("rm", name)
+        self.w.warren("apply", self.w.id)
+        self.assertEqual(os.listdir(self.base), [])
+        self.w.warren("undo", self.w.id)
+        self.assertEqual(overlaid.links(self.base), ([[b"/x", b"/y"]], {b"/x": 2, b"/y": 2, b"/single": 1}))
+        self.assertEqual(self.read("y"), "1\n")
+        (kept,) = self.kept(self.w.id)
+        self.w.warren("undo", "--record", kept["name"])
+        self.assertEqual(os.listdir(self.base), [])
+
+    def test_names_of_a_replaced_file_come_back_as_one_file(self):
+        overlaid.write(self.base / "x", "1\n")
+        os.link(self.base / "x", self.base / "y")
+        self.w.init()
+        for name in ("/x", "/y"):
+            self.fs("rm", name)
+            self.write(name, "2\n")
+        self.w.warren("apply", self.w.id)
+        self.assertEqual((overlaid.links(self.base)[0], self.read("x"), self.read("y")), ([], "2\n", "2\n"))
+        self.w.warren("undo", self.w.id)
+        self.assertEqual((overlaid.links(self.base)[0], self.read("x")), ([[b"/x", b"/y"]], "1\n"))
+
+    def test_a_file_with_the_name_of_the_session(self):
+        def run(script):
+            subprocess.run([mounted.program(), "run", "--session", "fix", "--", "sh", "-c", script], cwd=self.base,
+                           env=self.w.environment(), check=True, capture_output=True, timeout=120)
+        run("echo 2 > fix")
+        done = self.w.run("apply", "fix", cwd=self.base)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b"  warren undo session:fix ", done.stdout)
+        self.assertIn(b"session 'fix' is deleted: nothing is left in it", done.stderr)
+        self.w.warren("undo", "session:fix", cwd=self.base)
+        self.assertFalse((self.base / "fix").exists())
+        run("echo 3 > other")
+        overlaid.write(self.base / "fix", "of the user\n")
+        self.assertIn("is ambiguous", self.w.fails("discard", "--yes", "fix", cwd=self.base))
+        done = self.w.run("discard", "--yes", "session:fix", cwd=self.base)
+        self.assertEqual((done.returncode, done.stdout), (0, b"discarded: 1 added\n"), done.stderr)
+        self.assertIn(b"session 'fix' is deleted: nothing is left in it", done.stderr)
+
     def test_a_deleted_session_can_still_be_undone(self):
         overlaid.write(self.base / "a", "1\n")
         environment = self.w.environment()

@@ -129,6 +129,16 @@ class Ends:
         self.assertEqual(ended.stdout.read(), "")
         self.check_lives_on(other)
 
+    def test_a_command_that_takes_an_interrupt_and_succeeds_has_not_been_asked_to_end(self):
+        other = self.begin("other", "echo on; read line; echo still")
+        taken = self.begin("taken", "trap 'echo taken' INT; sleep 1000 >/dev/null 2>&1 & echo on; read line; read line; exit 0")
+        taken.send_signal(signal.SIGINT)
+        self.assertEqual(taken.stdout.readline(), "taken\n")
+        out, err = taken.communicate("go\ngo\n", timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertEqual((taken.returncode, out), (0, ""), err)
+        self.assertEqual(self.sleepers("taken"), 1)
+        self.check_lives_on(other)
+
     def test_what_a_run_left_behind_stays_while_the_session_does(self):
         other = self.begin("other", "echo on; read line; echo still > f; cat f")
         ended = self.begin("ended", "sleep 1000 >/dev/null 2>&1 & echo on")

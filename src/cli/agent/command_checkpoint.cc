@@ -8,6 +8,7 @@
 #include "base/path.h"
 #include "changes/filter.h"
 #include "changes/past_diff.h"
+#include "changes/upper_edit.h"
 #include "cli/agent/checkpoint_mounts.h"
 #include "cli/agent/checkpoint_output.h"
 #include "cli/agent/checkpoint_remote.h"
@@ -119,10 +120,10 @@ void print_past_diff(Context& context, const Arguments& args, const PastDiff& di
     return;
   }
   for (const TreeChange& change : diff.changes) {
-    out.line(args.has("name-only") ? out.exact_name(change.path) : change_line(out, change));
+    out.line(args.has("name-only") ? path_in_line(change.path) : change_line(change));
   }
   for (const MountedChange& change : diff.mounted) {
-    std::string path = out.name(change.path);
+    std::string path = path_in_line(change.path);
     char letter = change.kind == TreeChangeKind::kAdded ? 'A' : change.kind == TreeChangeKind::kDeleted ? 'D' : 'M';
     out.line(args.has("name-only") ? path : fmt::format("{} m {}", letter, path));
   }
@@ -240,10 +241,17 @@ Result<Exit> run_checkpoint_prune(Context& context, const Arguments& args) {
   return Exit::kOk;
 }
 
+// What an apply left in the agent for the programs that use it hides the base, and nobody uses the fork yet.
+Status drop_kept(const std::string& path, Clock& clock) {
+  auto agent = WARREN_TRY(open_to_serve({.id_or_path = path}, clock));
+  return agent->close();
+}
+
 Result<Exit> run_fork(Context& context, const Arguments& args) {
   CreatedAgent fork = WARREN_TRY(
       fork_agent({.id_or_path = args.get("ID"), .id = args.get("NEW"), .checkpoint = args.find("at")}, context.clock)
           .within("fork"));
+  if (fork.base) drop_kept(fork.path, context.clock).ignore("without its base; the next mount or run does it");
   std::string of = args.has("at") ? fmt::format("{}@{}", args.get("ID"), args.get("at")) : args.get("ID");
   warn_if_not(context, record_afterwards(fork.path, "fork", of, context.clock));
   if (args.has("json")) {

@@ -162,7 +162,7 @@ Json commits_json(const CommitsPlan& plan) {
 
 void print_commits(Context& context, const Arguments& args, const CommitsPlan& plan) {
   Output& out = context.out;
-  std::string id = unambiguous_id(args.get("ID"));
+  const std::string& id = args.get("ID");
   if (plan.taken) {
     out.print("{} {}: {}, up to {} {}\n", args.has("dry-run") ? "would write the branch" : "branch",
               out.name(plan.branch), counted(plan.description.count, "commit"), plan.taken->commit.substr(0, kShortId),

@@ -142,14 +142,7 @@ std::string undo_command(const Arguments& args) {
   }
   Result<std::string> layer = home_layer_file(HomeLayerScope::kShared, "");
   if (layer.ok() && *layer == id) return "warren home undo";
-  return fmt::format("warren undo {}", unambiguous_id(id));
-}
-
-std::string unambiguous_id(const std::string& id) {
-  Result<std::string> located = locate_agent(id);
-  Result<std::optional<std::string>> session = find_session_file(session_id_of(id));
-  bool is_session = located.ok() && session.ok() && *session && **session == *located;
-  return is_session ? fmt::format("{}{}", kSessionPrefix, session_id_of(id)) : id;
+  return fmt::format("warren undo {}", id);
 }
 
 }  // namespace warren::cli

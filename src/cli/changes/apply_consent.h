@@ -40,7 +40,4 @@ Result<std::vector<ApplyQuestion>> list_questions(const Arguments& args, const A
 // The command that undoes what this apply did.
 std::string undo_command(const Arguments& args);
 
-// The ID as it should be written in another command: "session:fix" for a session.
-std::string unambiguous_id(const std::string& id);
-
 }  // namespace warren::cli

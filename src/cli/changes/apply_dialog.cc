@@ -87,7 +87,7 @@ Result<std::optional<Answer>> split_file(Context& context, const AgentOverlay& o
 Result<Answer> ask_about(Context& context, const AgentOverlay& overlay, const TreeChange& change,
                          const std::string* conflict, ApplyOptions& options) {
   Remarks remarks = WARREN_TRY(remarks_of(overlay, change));
-  std::string line = change_line(context.err, change) + remarks_text(context.err, remarks);
+  std::string line = change_line(change) + remarks_text(context.err, remarks);
   if (conflict != nullptr) line += fmt::format("  (conflict: {})", *conflict);
   for (;;) {
     std::string answer =

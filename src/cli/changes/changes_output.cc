@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "agent/sessions.h"
+#include "base/printable.h"
 #include "changes/filter.h"
 #include "cli/show/text.h"
 #include "cli/syntax/values.h"
@@ -34,10 +35,16 @@ void print_recovery(Output& err, const UndoRecovery& recovery) {
 
 std::string_view type_word_of(const TreeChange& change) { return type_word(change.node().mode); }
 
-std::string change_line(const Output& out, const TreeChange& change) {
+std::string path_in_line(std::string_view path) {
+  std::string doubled;
+  for (char byte : path) doubled.append(byte == '\\' ? 2 : 1, byte);
+  return printable(doubled);
+}
+
+std::string change_line(const TreeChange& change) {
   std::string line = fmt::format("{} {} ", change.letter(), change.type_letter());
-  if (change.kind == TreeChangeKind::kRenamed) line += out.name(change.base_path) + " -> ";
-  return line + out.name(change.path);
+  if (change.kind == TreeChangeKind::kRenamed) line += path_in_line(change.base_path) + " -> ";
+  return line + path_in_line(change.path);
 }
 
 std::string remarks_text(const Output& out, const Remarks& remarks) {

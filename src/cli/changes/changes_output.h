@@ -16,8 +16,10 @@ namespace warren::cli {
 void print_recovery(Output& err, const Recovery& recovery);
 void print_recovery(Output& err, const UndoRecovery& recovery);
 
-std::string_view type_word_of(const TreeChange& change);               // "file"
-std::string change_line(const Output& out, const TreeChange& change);  // "M f /path", "R f /old -> /new"
+std::string_view type_word_of(const TreeChange& change);  // "file"
+// Printable, with each backslash doubled: two names never look alike, and none can pretend to be a second line.
+std::string path_in_line(std::string_view path);
+std::string change_line(const TreeChange& change);  // "M f /path", "R f /old -> /new"
 
 // The remarks of a change, to be added to its line: "  [set-user-id]"; "" without any.
 std::string remarks_text(const Output& out, const Remarks& remarks);

@@ -40,7 +40,7 @@ namespace {
 
 constexpr const char* kOnScreen = "on-screen";  // the mark of `warren review`, which is `apply -i` on a full screen
 
-std::string review_title(const Arguments& args) { return fmt::format("review {}", unambiguous_id(args.get("ID"))); }
+std::string review_title(const Arguments& args) { return fmt::format("review {}", args.get("ID")); }
 
 Json changes_json(const std::vector<TreeChange>& changes) {
   Json list = Json::array();
@@ -54,6 +54,15 @@ Json changes_json(const std::vector<TreeChange>& changes) {
   return list;
 }
 
+// A busy agent may have thousands of temporary files.
+void print_vanished(Output& err, const std::vector<std::string>& paths) {
+  constexpr std::size_t kNamed = 5;
+  for (std::size_t i = 0; i < paths.size() && i < kNamed; ++i) {
+    err.print("left out, since the agent removed or replaced it meanwhile: {}\n", err.name(paths[i]));
+  }
+  if (paths.size() > kNamed) err.print("left out for the same reason: {} more\n", paths.size() - kNamed);
+}
+
 void print_applied(Context& context, const Arguments& args, const AgentOverlay& overlay,
                    const std::vector<TreeChange>& changes, const MergedContents& contents, const ApplyReport& report,
                    const std::vector<ApplyQuestion>& questions, const CommitsPlan* commits) {
@@ -62,9 +71,12 @@ void print_applied(Context& context, const Arguments& args, const AgentOverlay& 
   if (args.has("json")) {
     Json merged = Json::array();
     for (const auto& [path, content] : contents) merged.push_back(printable(path));
+    Json left_out = Json::array();
+    for (const std::string& path : report.left_out) left_out.push_back(printable(path));
     Json json{{"applied", changes_json(changes)},
               {"conflicts", Json::array()},
               {"merged", merged},
+              {"left_out", left_out},
               {"notes", report.notes},
               {"can_be_undone", report.can_be_undone},
               {"state", state_of_apply(changes, commits)},
@@ -76,7 +88,7 @@ void print_applied(Context& context, const Arguments& args, const AgentOverlay& 
     return;
   }
   if (is_dry_run) {
-    for (const TreeChange& change : changes) out.line(change_line(out, change));
+    for (const TreeChange& change : changes) out.line(change_line(change));
     print_questions(out, questions);
   }
   for (const auto& [path, content] : contents) out.print("merged: {}\n", out.name(path));
@@ -85,6 +97,7 @@ void print_applied(Context& context, const Arguments& args, const AgentOverlay& 
     context.err.print("the agent changed {} again during the apply: that change is not applied yet\n",
                       context.err.name(path));
   }
+  print_vanished(context.err, report.left_out);
   if (commits != nullptr) print_commits(context, args, *commits);
   if (commits != nullptr && changes.empty()) return;
   out.print("{} {}: {}\n", is_dry_run ? "would apply to" : "applied to", out.name(overlay.base_path),
@@ -111,7 +124,7 @@ Result<Exit> write_patch_file(Context& context, const std::string& file, const A
 }
 
 Result<Exit> write_elsewhere(Context& context, const Arguments& args, const AgentOverlay& overlay,
-                             const std::vector<TreeChange>& changes, PrivilegedPaths privileged) {
+                             std::vector<TreeChange>& changes, PrivilegedPaths privileged) {
   if (auto file = args.find("as-patch")) return write_patch_file(context, *file, overlay, changes);
   if (auto branch = args.find("as-branch")) {
     if (!WARREN_TRY(agrees_to_base(context, args, overlay))) return Exit::kFailed;
@@ -138,7 +151,7 @@ Exit refuse_state(Context& context, const Arguments& args, const std::string& st
 }
 
 Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent& opened,
-                          const std::vector<TreeChange>& changes, ApplyOptions options, CommitsPlan* commits) {
+                          std::vector<TreeChange> changes, ApplyOptions options, CommitsPlan* commits) {
   if (std::string state = state_of_apply(changes, commits); !is_wanted_state(args, state)) {
     return refuse_state(context, args, state);
   }
@@ -278,16 +291,18 @@ Result<Exit> apply_selected(Context& context, const Arguments& args, OverlayAgen
   WARREN_TRY(print_left_out_git(context, opened.overlay, in_git));
   WARREN_TRY(check_patterns(paths, all));
   ApplyOptions options;
+  options.named = names_in(paths);
+  paths = with_exact_names(std::move(paths), all);
   options.privileged = WARREN_TRY(list_privileged(args, all));
   options.undo = WARREN_TRY(undo_limits(args));
-  options.label = unambiguous_id(args.get("ID"));
+  options.label = args.get("ID");
   CommitsPlan* plan = commits ? &*commits : nullptr;
   if (plan != nullptr && !args.has("commits")) plan->where = WARREN_TRY(plan->import->sort(all));
   std::optional<std::vector<TreeChange>> changes =
       WARREN_TRY(choose(context, args, opened.overlay, all, filter_of(paths, excluded_of(args)), plan, options));
   if (!changes) return Exit::kFailed;
   if (targets == 1) return write_elsewhere(context, args, opened.overlay, *changes, options.privileged);
-  return apply_chosen(context, args, opened, *changes, std::move(options), plan);
+  return apply_chosen(context, args, opened, *std::move(changes), std::move(options), plan);
 }
 
 Result<Exit> run_apply(Context& context, const Arguments& given) {

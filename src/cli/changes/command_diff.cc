@@ -10,6 +10,7 @@
 #include "changes/git_folder.h"
 #include "changes/patch.h"
 #include "changes/permission.h"
+#include "changes/selection.h"
 #include "cli/agentfs/agentfs_mount.h"
 #include "cli/changes/apply_commits.h"
 #include "cli/changes/changes_output.h"
@@ -51,9 +52,9 @@ std::string marks(const Output& out, const FileCounts& count, std::uint64_t most
   return out.paint(Ink::kGreen, std::string(plus, '+')) + out.paint(Ink::kRed, std::string(shown - plus, '-'));
 }
 
-std::string label_of(const Output& out, const ChangedFile& file) {
-  std::string name = out.name(file.path().substr(1));
-  return file.is_renamed() ? fmt::format("{} => {}", out.name(file.before->path.substr(1)), name) : name;
+std::string label_of(const ChangedFile& file) {
+  std::string name = path_in_line(file.path().substr(1));
+  return file.is_renamed() ? fmt::format("{} => {}", path_in_line(file.before->path.substr(1)), name) : name;
 }
 
 std::string plural(std::uint64_t count, std::string_view one, std::string_view many) {
@@ -66,14 +67,14 @@ void print_stat(Output& out, const std::vector<FileCounts>& counts) {
   std::uint64_t added = 0;
   std::uint64_t deleted = 0;
   for (const FileCounts& count : counts) {
-    width = std::max(width, columns_of(label_of(out, count.file)));
+    width = std::max(width, columns_of(label_of(count.file)));
     most = std::max(most, count.added + count.deleted);
     added += count.added;
     deleted += count.deleted;
   }
   std::size_t digits = std::max<std::size_t>(3, fmt::formatted_size("{}", most));
   for (const FileCounts& count : counts) {
-    std::string label = pad_right(label_of(out, count.file), width);
+    std::string label = pad_right(label_of(count.file), width);
     if (count.is_binary) {
       std::uint64_t before = count.file.before ? count.file.before->node.size : 0;
       std::uint64_t after = count.file.after ? count.file.after->node.size : 0;
@@ -88,9 +89,12 @@ void print_stat(Output& out, const std::vector<FileCounts>& counts) {
             plural(added, "insertion(+)", "insertions(+)"), plural(deleted, "deletion(-)", "deletions(-)"));
 }
 
-void print_names(Output& out, const std::vector<TreeChange>& changes, char end) {
+enum class Ends { kLine, kNull };
+
+void print_names(Output& out, const std::vector<TreeChange>& changes, Ends ends) {
   for (const TreeChange& change : changes) {
-    out.write(out.exact_name(change.path) + end);
+    if (ends == Ends::kNull) out.write(out.exact_name(change.path) + '\0');
+    else out.line(path_in_line(change.path));
   }
 }
 
@@ -114,7 +118,6 @@ Status print_patch(Output& out, const AgentOverlay& overlay, const std::vector<T
 Status show(Context& context, const Arguments& args, const AgentOverlay& overlay,
             const std::vector<TreeChange>& changes, const std::vector<std::string>& paths) {
   Output& out = context.out;
-  char end = args.has("null") ? '\0' : '\n';
   auto view = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
   if (args.has("json")) {
     Json list = Json::array();
@@ -124,7 +127,7 @@ Status show(Context& context, const Arguments& args, const AgentOverlay& overlay
     }
     out.json(list);
   } else if (args.has("name-only")) {
-    print_names(out, changes, end);
+    print_names(out, changes, args.has("null") ? Ends::kNull : Ends::kLine);
   } else if (args.has("stat")) {
     std::vector<FileCounts> counts = WARREN_TRY(count_lines_changed(overlay, changes));
     if (!counts.empty()) print_stat(out, counts);
@@ -153,8 +156,10 @@ Result<Exit> run_diff(Context& context, const Arguments& given) {
         context.err.name(args.get("ID")));
   }
   std::vector<std::string> paths = WARREN_TRY(paths_of(args, opened.overlay));
-  ChangeFilter filter = filter_of(paths, excluded_of(args));
-  std::vector<TreeChange> changes = WARREN_TRY(list_changes(opened.overlay, filter));
+  std::vector<TreeChange> all = WARREN_TRY(list_changes(opened.overlay));
+  Selection selection(all);
+  selection.take_if(filter_of(with_exact_names(paths, all), excluded_of(args)));
+  std::vector<TreeChange> changes = selection.list();
   print_left_out_folders(context.err, leave_out_agent_folders(changes, paths));
   std::vector<TreeChange> in_git = WARREN_TRY(leave_out_git(opened.overlay, changes, paths));
   if (!in_git.empty()) {
@@ -240,7 +245,7 @@ Command make_diff() {
       .positionals = {optional_id_argument(), changed_path_argument()},
       .options = {{.name = "patch", .letter = 'p', .help = "print a patch for git apply and patch -p1"},
                   {.name = "stat", .help = "print the number of changed lines for each file"},
-                  {.name = "name-only", .help = "print only the paths"},
+                  {.name = "name-only", .help = "print only the paths, escaped as in the list; exact with -z"},
                   {.name = "null", .letter = 'z', .help = "end each entry with NUL instead of a newline"},
                   {.name = "exit-code", .help = "exit with 1 if there are changes"},
                   {.name = "all", .letter = 'a', .help = "list every change instead of folding directories"},

@@ -18,7 +18,8 @@ Result<bool> discard_asked(Context& context, const Arguments& args, Exit& exit) 
   OverlayAgent opened = WARREN_TRY(open_overlay(args.get("ID"), OpenMode::kReadWrite, context.clock));
   WARREN_TRY(refuse_interrupted(*opened.agent, args.get("ID")));
   std::vector<std::string> patterns = WARREN_TRY(paths_of(args, opened.overlay));
-  ChangeFilter filter = filter_of(patterns);
+  std::vector<TreeChange> all = WARREN_TRY(list_changes(opened.overlay));
+  ChangeFilter filter = filter_of(with_exact_names(patterns, all));
   std::vector<TreeChange> changes = WARREN_TRY(list_discarded(opened.overlay, filter));
   WARREN_TRY(check_patterns(patterns, changes));
   if (changes.empty()) {
@@ -32,7 +33,7 @@ Result<bool> discard_asked(Context& context, const Arguments& args, Exit& exit) 
                                summary_text(summarise(changes))),
                    "`warren diff` shows the changes");
     }
-    for (const TreeChange& change : changes) context.err.line(change_line(context.err, change));
+    for (const TreeChange& change : changes) context.err.line(change_line(change));
     bool is_wanted = WARREN_TRY(
         ask_yes(context, fmt::format("Drop these changes permanently ({})?", summary_text(summarise(changes)))));
     if (!is_wanted) {

@@ -7,7 +7,9 @@
 #include "agent/base_note.h"
 #include "agent/locate.h"
 #include "base/path.h"
+#include "changes/open_overlay.h"
 #include "changes/undo.h"
+#include "changes/undone_changes.h"
 #include "cli/changes/apply_consent.h"
 #include "cli/changes/changes_output.h"
 #include "cli/commands.h"
@@ -152,16 +154,33 @@ Status record_undo(Context& context, const KeptApply& kept, const Undone& undone
   return log->append(std::move(events));
 }
 
+// What a running session or a mount still has of the apply.
+Status take_up(Context& context, const KeptApply& kept, const Undone& undone) {
+  HostIdentity file = WARREN_TRY(identify_host_node(kept.record.agent));
+  if (file.inode != kept.record.inode) return Ok{};
+  OverlayAgent opened = WARREN_TRY(open_overlay(kept.record.agent, OpenMode::kReadWrite, context.clock));
+  WARREN_TRY(take_up_undone(opened.overlay, undone.paths));
+  return opened.agent->close();
+}
+
+// The undo itself is done, whatever comes of this.
+void tell_agent(Context& context, const KeptApply& kept, const Undone& undone) {
+  Status recorded = record_undo(context, kept, undone);
+  if (!recorded.ok() && recorded.error().code() != Code::kNotFound) {
+    context.err.line(fmt::format("warren: the undo is not in the agent's audit trail: {}",
+                                 context.err.name(recorded.error().message())));
+  }
+  Status told = take_up(context, kept, undone);
+  if (!told.ok() && told.error().code() != Code::kNotFound) {
+    context.err.line(fmt::format("warren: files of the agent that is still running may be conflicts now: {}",
+                                 context.err.name(told.error().message())));
+  }
+}
+
 Result<Exit> undo_kept(Context& context, const Arguments& args, const KeptApply& kept) {
   Undone undone = WARREN_TRY(undo(kept, context.clock));
   if (undone.note) context.err.line(*undone.note);
-  if (undone.conflicts.empty()) {
-    Status recorded = record_undo(context, kept, undone);
-    if (!recorded.ok() && recorded.error().code() != Code::kNotFound) {
-      context.err.line(fmt::format("warren: the undo is not in the agent's audit trail: {}",
-                                   context.err.name(recorded.error().message())));
-    }
-  }
+  if (undone.conflicts.empty()) tell_agent(context, kept, undone);
   if (args.has("json")) {
     Json conflicts = Json::array();
     for (const ApplyConflict& conflict : undone.conflicts) {

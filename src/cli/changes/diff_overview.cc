@@ -39,12 +39,12 @@ std::string metadata_note(const TreeChange& change) {
 std::string folded_line(const Output& out, const OverviewLine& line) {
   std::string what = line.letter == 'M' ? "change" : "file";
   return fmt::format("{} d {}/ ({} {}{}, {}{})", out.paint(ink_of(line.letter), std::string(1, line.letter)),
-                     out.name(line.folded), line.changes, what, line.changes == 1 ? "" : "s", out.size(line.bytes),
+                     path_in_line(line.folded), line.changes, what, line.changes == 1 ? "" : "s", out.size(line.bytes),
                      line.is_ignored ? "; git ignores it" : "");
 }
 
 std::string single_line(const Output& out, const TreeChange& change) {
-  std::string line = change_line(out, change);
+  std::string line = change_line(change);
   return out.paint(ink_of(line[0]), line.substr(0, 1)) + line.substr(1);
 }
 

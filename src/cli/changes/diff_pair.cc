@@ -45,8 +45,7 @@ Status show_pair(Context& context, const Arguments& args, const AgentOverlay& be
         args.has("name-only")
             ? ""
             : fmt::format("{} {} ", one.letter(), (one.after ? *one.after : *one.before).is_symlink() ? 'l' : 'f');
-    bool is_for_programs = args.has("name-only") || args.has("null");
-    out.write(line + (is_for_programs ? out.exact_name(one.path) : out.name(one.path)) + end);
+    out.write(line + (args.has("null") ? out.exact_name(one.path) : path_in_line(one.path)) + end);
   }
   return out.status();
 }

@@ -12,8 +12,23 @@
 
 namespace warren::cli {
 
+namespace {
+
+std::string unambiguous_id(const std::string& id) {
+  Result<std::string> located = locate_agent(id);
+  Result<std::optional<std::string>> session = find_session_file(session_id_of(id));
+  bool is_session = located.ok() && session.ok() && *session && **session == *located;
+  return is_session ? fmt::format("{}{}", kSessionPrefix, session_id_of(id)) : id;
+}
+
+}  // namespace
+
 Result<Arguments> with_session_here(const Arguments& args) {
-  if (args.has("ID")) return args;
+  Arguments whole = args;
+  if (args.has("ID")) {
+    whole.add("ID", unambiguous_id(args.get("ID")));
+    return whole;
+  }
   std::string here = WARREN_TRY(canonical_host_path("."));
   std::vector<SessionInfo> found = WARREN_TRY(list_sessions());
   std::erase_if(found, [&](const SessionInfo& one) { return one.base.empty() || !is_at_or_below(here, one.base); });
@@ -29,7 +44,6 @@ Result<Arguments> with_session_here(const Arguments& args) {
     return Error(Code::kConflict, "there are several sessions of this directory: which one is meant?",
                  fmt::format("give an ID, newest first: {}", ids));
   }
-  Arguments whole = args;
   whole.add("ID", fmt::format("{}{}", kSessionPrefix, found.front().id));
   return whole;
 }

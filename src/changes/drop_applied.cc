@@ -1,0 +1,307 @@
+#include "changes/drop_applied.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/binary.h"
+#include "base/limits.h"
+#include "base/path.h"
+#include "changes/link_counts.h"
+#include "changes/upper_edit.h"
+#include "fs/path_ops.h"
+#include "store/apply_log.h"
+
+namespace warren {
+namespace {
+
+// Removes applied changes from the upper layer. While another process has the agent open, nodes that are not copies of
+// the base's stay: a program may have them open, be in them, or have locked or mapped them, and knows them by a number
+// that the base's node does not have. Untouched ones are no changes, and go when nobody uses the agent any more.
+class Dropper {
+ public:
+  Dropper(const AgentOverlay& overlay, const Intent& intent, const UpperTree& tree, TreeFinder& base, InUse in_use)
+      : overlay_(overlay), intent_(intent), tree_(tree), base_(base), in_use_(in_use), edit_(overlay, tree, base) {}
+
+  Status run() {
+    WARREN_TRY(follow_renames());
+    WARREN_TRY(uncover_above());
+    for (const UpperGap& gap : tree_.gaps()) gap_of_.emplace(gap.place, gap.path);
+    WARREN_TRY(follow_written_nodes());
+    WARREN_TRY(follow_touched_links());
+    find_shown_dirs();
+    for (auto change = intent_.changes.rbegin(); change != intent_.changes.rend(); ++change) {
+      WARREN_TRY(change->kind == TreeChangeKind::kDeleted ? drop_deleted(*change) : drop_node(*change));
+    }
+    for (const Removal& gone : removals_) WARREN_TRY(edit_.add_whiteout(gone.path, gone.base_path, gone.written));
+    if (in_use_ == InUse::kNo) WARREN_TRY(edit_.remove_untouched());
+    return edit_.tidy();
+  }
+
+  std::vector<std::string> take_changed() { return std::move(changed_); }
+
+ private:
+  using Moves = std::map<std::string, std::string, std::less<>>;
+
+  // The base path after the renames; nullopt if they do not affect it.
+  static std::optional<std::string> moved_to(const Moves& moves, const std::string& base_path, std::string_view from) {
+    for (std::string_view at = from; at != "/"; at = split_parent(at).parent) {
+      auto moved = moves.find(at);
+      if (moved != moves.end()) return moved->second + base_path.substr(at.size());
+    }
+    return std::nullopt;
+  }
+
+  // Updates the base paths of the nodes that stay in the upper layer.
+  Status follow_renames() {
+    for (const AppliedChange& change : intent_.changes) {
+      if (change.kind == TreeChangeKind::kRenamed) moves_.emplace(change.base_path, change.path);
+    }
+    const Moves& moves = moves_;
+    if (moves.empty()) return Ok{};
+    for (const auto& [upper, row] : tree_.origins()) {
+      if (row.base_path.empty() || row.base_path == "/") continue;
+      std::optional<std::string> now = moved_to(moves, row.base_path, row.base_path);
+      if (!now) continue;
+      Origin follows = row;
+      follows.base_path = *std::move(now);
+      WARREN_TRY(overlay_.upper.put_origin(follows));
+    }
+    std::vector<LostLink> lost = WARREN_TRY(overlay_.upper.list_lost_links());
+    for (LostLink& link : lost) {
+      std::optional<std::string> now = moved_to(moves, link.base_path, split_parent(link.base_path).parent);
+      if (!now) continue;
+      WARREN_TRY(overlay_.upper.remove_lost_link(link.base_path));
+      link.base_path = *std::move(now);
+      WARREN_TRY(overlay_.upper.put_lost_link(link));
+    }
+    return Ok{};
+  }
+
+  void find_shown_dirs() {
+    for (const UpperNode& node : tree_.nodes()) {
+      if (!node.node.is_directory() || node.origin == nullptr || node.origin->base_path.empty()) continue;
+      const std::string& from = node.origin->base_path;
+      shown_at_.emplace(moved_to(moves_, from, from).value_or(from), node.path);
+    }
+  }
+
+  // Where the merged tree shows that name of the base: the agent may have moved directories above it since it was
+  // staged.
+  std::string path_of(const std::string& base_path) const {
+    for (std::string_view at = split_parent(base_path).parent; at != "/"; at = split_parent(at).parent) {
+      auto dir = shown_at_.find(at);
+      if (dir != shown_at_.end()) return dir->second + base_path.substr(at.size());
+    }
+    return base_path;
+  }
+
+  // A directory that hides the base's directory would also hide what was applied in it.
+  Status uncover_above() {
+    std::set<std::string> dirs;
+    for (const AppliedChange& change : intent_.changes) {
+      for (std::string_view at = change.path; at != "/"; at = split_parent(at).parent) {
+        const UpperNode* node = tree_.find(at);
+        bool is_opaque = node != nullptr && node->origin != nullptr && node->origin->base_path.empty();
+        if (is_opaque || (node != nullptr && node->replaces_dir)) dirs.emplace(at);
+      }
+    }
+    for (const std::string& dir : dirs) WARREN_TRY(edit_.uncover(dir, dir));
+    return Ok{};
+  }
+
+  // A node that was overwritten in place has changed under all its names, including those that the agent deleted.
+  Status follow_written_nodes() {
+    std::set<Inode> written;
+    for (const AppliedChange& change : intent_.changes) {
+      bool is_written = change.kind != TreeChangeKind::kDeleted && change.type == S_IFREG && !change.base_path.empty();
+      if (!is_written) continue;
+      std::optional<Attributes> now = WARREN_TRY(base_.find(change.path));
+      if (now) written.insert(now->inode);
+    }
+    for (const UpperGap& gap : tree_.gaps()) {
+      bool is_same = gap.there && gap.row->seen && gap.row->seen->inode == gap.there->inode;
+      if (!is_same || !written.contains(gap.there->inode)) continue;
+      WARREN_TRY(edit_.add_whiteout(gap.path, gap.place, *gap.there));
+    }
+    return Ok{};
+  }
+
+  // Our own writes to a node also show under its other names; they must not count as changes by somebody else.
+  Status follow_touched_links() {
+    std::set<std::uint64_t> touched;
+    for (const Step& step : intent_.steps) touched.insert({step.old_node.inode, step.new_node.inode});
+    std::vector<LostLink> lost = WARREN_TRY(overlay_.upper.list_lost_links());
+    for (LostLink& link : lost) {
+      std::optional<Attributes> now = WARREN_TRY(base_.find(link.base_path));
+      bool is_ours = now && now->inode == link.base && touched.contains(now->host_inode);
+      if (!is_ours || now->ctime <= link.at) continue;
+      link.at = now->ctime;
+      WARREN_TRY(overlay_.upper.put_lost_link(link));
+    }
+    return Ok{};
+  }
+
+  Status drop_deleted(const AppliedChange& change) {
+    WARREN_TRY(edit_.remove_whiteout(change.path));
+    const UpperNode* node = tree_.find(change.path);
+    bool is_dir_again =
+        node != nullptr && node->node.is_directory();  // the whiteouts below belong to the new directory
+    if (change.type != S_IFDIR || is_dir_again) return Ok{};
+    return edit_.remove_whiteouts_below(change.path);
+  }
+
+  Status drop_node(const AppliedChange& change) {
+    if (change.kind == TreeChangeKind::kRenamed) {
+      auto gap = gap_of_.find(change.base_path);
+      if (gap != gap_of_.end()) WARREN_TRY(edit_.remove_whiteout(gap->second));
+    }
+    std::string path = path_of(change.path);
+    const UpperNode* node = tree_.find(path);
+    if (node == nullptr || node->node.inode != change.upper) return keep_removal(change, path, node);
+    WARREN_TRY(edit_.remove_whiteout(path));
+    return node->node.is_directory() ? drop_dir(change, path) : drop_file(change, *node);
+  }
+
+  Status drop_dir(const AppliedChange& change, const std::string& path) {
+    WARREN_TRY(edit_.show_base(path, change.path));
+    if (path == "/") return Ok{};
+    bool stays = in_use_ == InUse::kYes && change.kind == TreeChangeKind::kAdded;
+    if (stays) edit_.keep_dir(path);
+    else WARREN_TRY(edit_.remove(path));
+    return Ok{};
+  }
+
+  Status drop_file(const AppliedChange& change, const UpperNode& node) {
+    bool is_same = node.node.size == change.size && node.node.mtime == change.mtime && node.node.ctime == change.ctime;
+    if (!is_same) {  // a new change, relative to what the base has now
+      changed_.push_back(node.path);
+      bool has_unseen = change.is_merged && !change.is_partial;  // the host's part of the merge: it stays a conflict
+      return has_unseen ? Status(Ok{}) : record_origin(node, change.path, Written::kPartly);
+    }
+    if (change.is_partial) return record_origin(node, change.path, Written::kPartly);  // the rest is still a change
+    if (stays_for_users(change, node)) {
+      if (change.is_merged) WARREN_TRY(edit_.take_content(node, change.path));
+      return record_origin(node, change.path, Written::kWhole);
+    }
+    WARREN_TRY(edit_.remove(node.path));
+    bool is_alone = node.origin != nullptr && node.origin->hidden_names == 0;  // no other base name shows it
+    bool has_other_names = is_alone && overlay_.upper.fs().get_attributes(node.node.inode).ok();
+    return has_other_names ? record_origin(node, change.path, Written::kPartly) : Status(Ok{});
+  }
+
+  // The agent has removed, renamed or replaced the node since it was staged. That is a new change: of the base's node
+  // as we have written it. `other` is what has the path now.
+  Status keep_removal(const AppliedChange& change, const std::string& path, const UpperNode* other) {
+    std::optional<Attributes> written = WARREN_TRY(base_.find(change.path));
+    if (!written) return edit_.remove_whiteout(path);
+    // A copy without a name showed under a name of the base, and what a whiteout does not hide was not removed.
+    bool was_removed = other != nullptr || change.kind != TreeChangeKind::kModified || has_whiteout(path);
+    if (!was_removed) return Ok{};
+    changed_.push_back(path);
+    WARREN_TRY(follow_renamed_copy(change, *written));
+    if (other == nullptr || other->is_nameless) {
+      removals_.push_back({path, change.path, *written});
+      return Ok{};
+    }
+    bool is_same_kind = ((other->node.mode ^ written->mode) & S_IFMT) == 0;
+    bool is_copy = other->origin != nullptr && !other->origin->base_path.empty();
+    if (!is_same_kind || is_copy) return Ok{};
+    return other->node.is_directory() ? edit_.uncover(path, change.path)
+                                      : record_origin(*other, change.path, Written::kPartly);
+  }
+
+  bool has_whiteout(std::string_view path) const {
+    return std::ranges::any_of(tree_.gaps(), [&](const UpperGap& gap) { return gap.path == path; });
+  }
+
+  // A copy that the agent has renamed since is now one of what we have written.
+  Status follow_renamed_copy(const AppliedChange& change, const Attributes& written) {
+    const Origin* row = tree_.find_origin(change.upper);
+    if (row == nullptr || row->base_path != change.base_path || row->base_path.empty()) return Ok{};
+    Origin follows = *row;
+    follows.base_path = change.path;
+    follows.seen = written;
+    if (!written.is_directory()) follows.seen->ctime = {};  // it is touched
+    return overlay_.upper.put_origin(follows);
+  }
+
+  // A modified copy need not: its users go on with the base's file (OverlayFs::find_moved).
+  bool stays_for_users(const AppliedChange& change, const UpperNode& node) const {
+    if (in_use_ == InUse::kNo || node.is_nameless) return false;
+    return is_own(node) || (change.kind == TreeChangeKind::kRenamed && node.origin->hidden_names == 0);
+  }
+
+  static bool is_own(const UpperNode& node) { return node.origin == nullptr || node.is_kept_new(); }
+
+  // Whether the base has the node as it is in the upper layer now.
+  enum class Written { kPartly, kWhole };
+
+  // Records the base's current node as the origin: the inode number of the replaced one may be reused. A node that is
+  // not a copy does not become one, so that it keeps its number.
+  Status record_origin(const UpperNode& node, const std::string& base_path, Written written) {
+    Origin origin{.upper = node.node.inode, .base_path = is_own(node) ? "" : base_path};
+    origin.seen = WARREN_TRY(base_.find(base_path));
+    if (origin.seen && written == Written::kPartly) origin.seen->ctime = {};  // it is touched
+    if (origin.seen && written == Written::kWhole) WARREN_TRY(take_times(node, *origin.seen));
+    if (node.origin != nullptr) origin.hidden_names = node.origin->hidden_names;
+    if (is_own(node)) WARREN_TRY(overlay_.upper.remove_origin(node.node.inode));  // with the merge base of before
+    WARREN_TRY(overlay_.upper.put_origin(origin));
+    return is_own(node) && origin.seen ? keep_merge_base(node, base_path, *origin.seen) : Status(Ok{});
+  }
+
+  // The base's filesystem may have rounded them.
+  Status take_times(const UpperNode& node, const Attributes& written) {
+    Attributes as = WARREN_TRY(overlay_.upper.fs().get_attributes(node.node.inode));
+    if (as.mtime == written.mtime && as.ctime <= written.ctime) return Ok{};
+    as.mtime = written.mtime;
+    as.ctime = std::min(as.ctime, written.ctime);
+    return overlay_.upper.restore(node.node.inode, as);
+  }
+
+  Status keep_merge_base(const UpperNode& node, const std::string& base_path, const Attributes& written) {
+    if (!written.is_file() || written.size == 0 || written.size > limits::kAncestorBytes) return Ok{};
+    std::string content = WARREN_TRY(read_file(overlay_.base, base_path));
+    return is_binary(content) ? Status(Ok{}) : overlay_.upper.keep_ancestor(node.node.inode, as_bytes(content));
+  }
+
+  // A name that the agent has removed since it was staged.
+  struct Removal {
+    std::string path;
+    std::string base_path;
+    Attributes written;
+  };
+
+  const AgentOverlay& overlay_;
+  const Intent& intent_;
+  const UpperTree& tree_;
+  TreeFinder& base_;
+  InUse in_use_;
+  UpperEdit edit_;
+  Moves moves_;
+  Moves shown_at_;  // directory of the base, after the renames → the path that shows it
+  std::unordered_map<std::string, std::string> gap_of_;
+  std::vector<Removal> removals_;  // their whiteouts are added last: a rename in the apply may remove one of that path
+  std::vector<std::string> changed_;
+};
+
+}  // namespace
+
+Result<std::vector<std::string>> drop_applied(Agent& agent, const AgentOverlay& overlay, const Intent& intent) {
+  auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kWrite));
+  TreeFinder base(overlay.base);
+  UpperTree tree = WARREN_TRY(UpperTree::read(overlay, base));
+  LinkCounts links = WARREN_TRY(LinkCounts::begin(overlay, tree, base));
+  Dropper dropper(overlay, intent, tree, base, find_use(agent));
+  WARREN_TRY(dropper.run());
+  WARREN_TRY(links.update(overlay, base));
+  WARREN_TRY(remove_apply_intent(agent.store()));
+  WARREN_TRY(unit->commit());
+  return dropper.take_changed();
+}
+
+}  // namespace warren
