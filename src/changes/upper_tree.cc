@@ -20,7 +20,7 @@ bool UpperNode::is_untouched() const {
   const Attributes& seen = *origin->seen;
   bool has_one_name = node.nlink == 1;
   if (is_kept_new()) return has_one_name || (there && there->inode == seen.inode);
-  return has_one_name && seen.nlink == 1 && origin->hidden_names == 0 && origin->base_path == place;
+  return has_one_name && origin->base_path == place;
 }
 
 Result<UpperTree> UpperTree::read(const AgentOverlay& overlay, TreeFinder& base) {

@@ -150,7 +150,7 @@ Result<Inode> OverlayFs::copy_up(const View& view, std::uint64_t content_max) {
   Copy& copy = copies_.at(view.number);
   if (!copy.seen->is_file() || copy.seen->size > copy_whole_bytes_) return copy.upper;
   WARREN_TRY(keep_ancestor(view.number, copy));
-  WARREN_TRY(fetch(view.number, copy, 0, std::min(copy.seen->size, content_max)));
+  WARREN_TRY(fetch(copy, 0, std::min(copy.seen->size, content_max)));
   return copy.upper;
 }
 
@@ -222,11 +222,12 @@ Result<std::vector<ByteRange>*> OverlayFs::ranges_of(Copy& copy) {
 
 // The base's node, which must be unchanged since it was copied: half of an old file and half of a new one would be
 // neither.
-Result<Inode> OverlayFs::find_base_of(Inode number, const Copy& copy) {
-  Result<Attributes> now = base_.get_attributes(number);
-  if (!now.ok()) now = lstat(base_, copy.base_path);
-  if (!now.ok() || !copy.seen) return base_changed(copy.base_path);
+Result<Inode> OverlayFs::find_base_of(const Copy& copy) {
+  if (!copy.seen) return base_changed(copy.base_path);
   const Attributes& seen = *copy.seen;
+  Result<Attributes> now = base_.get_attributes(seen.inode);
+  if (!now.ok()) now = lstat(base_, copy.base_path);
+  if (!now.ok()) return base_changed(copy.base_path);
   bool is_same =
       now->inode == seen.inode && now->size == seen.size && now->mtime == seen.mtime && now->mode == seen.mode;
   if (!is_same) return base_changed(copy.base_path);
@@ -234,13 +235,13 @@ Result<Inode> OverlayFs::find_base_of(Inode number, const Copy& copy) {
 }
 
 // Copies the parts of [begin, end) that are still in the base.
-Status OverlayFs::fetch(Inode number, Copy& copy, std::uint64_t begin, std::uint64_t end) {
+Status OverlayFs::fetch(Copy& copy, std::uint64_t begin, std::uint64_t end) {
   std::vector<ByteRange>* ranges = WARREN_TRY(ranges_of(copy));
   if (ranges->empty() || begin >= end) return Ok{};
   ByteRange wanted{begin / kPart * kPart, (end + kPart - 1) / kPart * kPart};
   std::vector<ByteRange> left = without(*ranges, wanted);
   if (left == *ranges) return Ok{};
-  Inode from = WARREN_TRY(find_base_of(number, copy));
+  Inode from = WARREN_TRY(find_base_of(copy));
   Attributes before = WARREN_TRY(upper().get_attributes(copy.upper));
   WARREN_TRY(upper_.reserve(wanted.end - wanted.begin));
   std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));

@@ -184,6 +184,127 @@ class InUse(Case):
         self.assertEqual((self.read("one"), self.read("two")), ("1\nLATE\n", "1\nLATE\n"))
         self.check_clean()
 
+    def test_a_log_of_the_base_goes_on_over_several_applies(self):
+        self.begin(log="base\n", other="other\n")
+        with open(self.point / "log", "a", buffering=1) as log:
+            log.write("1\n")
+            number = os.fstat(log.fileno()).st_ino
+            for count in range(2, 6):
+                self.apply()
+                self.assertEqual(self.w.changes(), [])
+                self.assertEqual(os.stat(self.point / "log").st_ino, number)
+                (self.point / f"new{count}").write_text("new\n")  # so that each apply writes something
+                if count % 2 == 0:
+                    self.apply()
+                log.write(f"{count}\n")
+                os.fsync(log.fileno())
+                self.assertIn("M f /log", self.w.changes())
+            text = "base\n1\n2\n3\n4\n5\n"
+            self.assertEqual((self.point / "log").read_text(), text)
+        self.apply()
+        self.assertEqual(self.read("log"), text)
+        self.check_clean()
+
+    def test_a_log_of_the_base_that_the_host_replaces_goes_on(self):
+        self.begin(log="base\n")
+        with open(self.point / "log", "a", buffering=1) as log:
+            log.write("1\n")
+            self.apply()
+            (self.base / "fresh").write_text("of the host\n")
+            os.rename(self.base / "fresh", self.base / "log")
+            log.write("2\n")
+            self.assertEqual((self.point / "log").read_text(), "base\n1\n2\n")
+            self.assertIn("conflict: /log: it was changed in the base", self.w.fails("apply", self.w.id))
+        self.assertEqual(self.read("log"), "of the host\n")
+        self.end()
+
+    def test_a_large_file_of_the_base_goes_on_and_is_not_copied(self):
+        size = 4 << 20
+        self.begin(other="other\n")
+        (self.base / "large").write_bytes(b"x" * size)
+        with open(self.point / "large", "r+b", buffering=0) as file:
+            for at in (0, size // 2, size - 1):
+                file.seek(at)
+                file.write(b"1")
+                self.apply()
+                file.seek(at)
+                self.assertEqual(file.read(1), b"1")
+                self.assertEqual((self.point / "large").read_bytes(), (self.base / "large").read_bytes())
+            file.seek(1)
+            file.write(b"discarded")
+            self.w.warren("discard", "--yes", self.w.id)
+            self.assertEqual(self.w.changes(), [])
+            file.seek(0)
+            self.assertEqual(file.read(10), b"1xxxxxxxxx")
+            stored = int(self.w.warren("sql", self.w.id, "select coalesce(sum(length(data)), 0) from fs_data").split()[-1])
+            self.assertLess(stored, size // 4)
+            file.seek(5)
+            file.write(b"2")
+        self.apply()
+        self.assertEqual((self.base / "large").read_bytes()[:7], b"1xxxx2x")
+        self.check_clean()
+
+    def test_a_database_of_the_base_goes_on(self):
+        self.begin(other="other\n")
+        with sqlite3.connect(self.base / "app.db") as made:
+            made.execute("create table t(x)")
+        made.close()
+        server = sqlite3.connect(self.point / "app.db")
+        for count in range(1, 4):
+            server.execute("insert into t values(?)", (count,))
+            server.commit()
+            self.apply()
+            reader = sqlite3.connect(self.point / "app.db")
+            self.assertEqual(reader.execute("select count(*) from t").fetchone(), (count,))
+            reader.close()
+            (self.point / f"new{count}").write_text("new\n")
+            self.apply()
+        server.execute("insert into t values(4)")
+        server.commit()
+        server.close()
+        self.apply()
+        with sqlite3.connect(self.base / "app.db") as base:
+            self.assertEqual(base.execute("select count(*) from t").fetchone(), (4,))
+            self.assertEqual(base.execute("pragma integrity_check").fetchone(), ("ok",))
+        base.close()
+        self.check_clean()
+
+    def test_a_file_whose_attributes_alone_were_applied_goes_on(self):
+        self.begin(script="#!/bin/sh\necho hello\n", tagged="tagged\n", unread="#!/bin/sh\necho unread\n")
+        (self.point / "script").read_text()
+        (self.point / "script").chmod(0o755)
+        (self.point / "unread").chmod(0o755)
+        os.setxattr(self.point / "tagged", "user.a", b"1")
+        for text in ("1\n", "2\n"):
+            self.apply()
+            self.assertEqual(self.w.changes(), [])
+            for name, said in (("script", b"hello\n"), ("unread", b"unread\n")):
+                self.assertEqual(subprocess.check_output([self.point / name]), said)
+            with open(self.point / "tagged", "a") as tagged:
+                tagged.write(text)
+        os.rename(self.point / "script", self.point / "moved")
+        os.unlink(self.point / "unread")
+        self.assertEqual(self.w.changes(), ["R f /script -> /moved", "M f /tagged", "D f /unread"])
+        self.apply()
+        self.assertEqual((self.read("tagged"), self.read("moved")), ("tagged\n1\n2\n", "#!/bin/sh\necho hello\n"))
+        self.assertEqual(os.listdir(self.point), os.listdir(self.base))
+        self.check_clean()
+
+    def test_discard_gives_a_file_of_the_base_back_to_those_who_have_it_open(self):
+        self.begin(log="base\n")
+        with open(self.point / "log", "a+", buffering=1) as log:
+            log.write("1\n")
+            self.apply()
+            log.write("2\n")
+            self.w.warren("discard", "--yes", self.w.id)
+            self.assertEqual(self.w.changes(), [])
+            log.write("3\n")
+            log.seek(0)
+            self.assertEqual(log.read(), "base\n1\n3\n")
+        self.apply()
+        self.assertEqual(self.read("log"), "base\n1\n3\n")
+        self.check_clean()
+
     def test_what_the_host_changes_afterwards_is_not_overwritten(self):
         self.begin(other="other\n")
         with open(self.point / "log", "w", buffering=1) as log:
