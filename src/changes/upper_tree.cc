@@ -6,13 +6,12 @@
 #include "changes/compare.h"
 #include "changes/intent.h"
 #include "fs/list_dir.h"
+#include "fs/recorded.h"
 
 namespace warren {
 
 bool is_as_recorded(const Attributes& node, const Origin& origin) {
-  if (!origin.seen || node.is_directory()) return false;
-  const Attributes& seen = *origin.seen;
-  return node.size == seen.size && node.mtime == seen.mtime && has_same_mode(node, seen) && node.ctime <= seen.ctime;
+  return origin.seen && is_as_recorded(node, *origin.seen);
 }
 
 bool UpperNode::is_untouched() const {

@@ -43,8 +43,15 @@ class OverlayFs::Listener {
   class Side final : public ChangeListener {
    public:
     Side(OverlayFs& overlay, ChangeListener& to, Layer layer) : overlay_(overlay), to_(to), layer_(layer) {}
-    void entry_changed(Inode parent, std::string_view name) override { to_.entry_changed(number_of(parent), name); }
-    void node_changed(Inode node) override { to_.node_changed(number_of(node)); }
+    void entry_changed(Inode parent, std::string_view name) override {
+      std::optional<Inode> copy = layer_ == Layer::kBase ? overlay_.follow_entry(parent, name) : std::nullopt;
+      to_.entry_changed(number_of(parent), name);
+      if (copy) to_.node_changed(*copy);
+    }
+    void node_changed(Inode node) override {
+      if (layer_ == Layer::kBase) overlay_.follow_node(node);
+      to_.node_changed(number_of(node));
+    }
     void everything_changed() override { to_.everything_changed(); }
 
    private:

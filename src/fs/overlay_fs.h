@@ -222,6 +222,12 @@ class OverlayFs final : public FileSystem {
   static std::vector<ByteRange> without(const std::vector<ByteRange>& ranges, ByteRange gone);  // ranges minus gone
   void forget_copy(Inode number);
 
+  // Following the base.
+  std::optional<Inode> follow_entry(Inode base_dir, std::string_view name);  // the number of a copy that may follow
+  void follow_node(Inode base_node);
+  void follow_base(Inode number);
+  Status take_over(Copy& copy, Inode number);
+
   // Parts of the calls above.
   Status check_content(const View& view);  // kIsDirectory, kInvalid
   using Maker = std::function<Result<Attributes>(Inode upper_parent)>;

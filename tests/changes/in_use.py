@@ -205,18 +205,52 @@ class InUse(Case):
         self.assertEqual(self.read("log"), text)
         self.check_clean()
 
-    def test_a_log_of_the_base_that_the_host_replaces_goes_on(self):
+    def test_a_log_of_the_base_follows_what_the_host_makes_of_it(self):
+        self.begin(log="base\n", other="other\n")
+        with open(self.point / "log", "a+", buffering=1) as log:
+            log.write("1\n")
+            self.apply()
+            (self.base / "fresh").write_text("replaced\n")
+            os.rename(self.base / "fresh", self.base / "log")
+            mounted.wait_for(lambda: (self.point / "log").read_text() == "replaced\n", "the host's file does not show")
+            log.write("2\n")
+            self.assertEqual(self.w.changes(), ["M f /log"])
+            self.apply()
+            self.assertEqual(self.read("log"), "replaced\n2\n")
+            with open(self.base / "log", "a") as edited:
+                edited.write("in place\n")
+            (self.base / "log").chmod(0o600)
+            text = "replaced\n2\nin place\n"
+            mounted.wait_for(lambda: (self.point / "log").read_text() == text, "the host's line does not show")
+            mounted.wait_for(lambda: os.fstat(log.fileno()).st_mode & 0o777 == 0o600, "the host's mode does not show")
+            log.seek(0)
+            self.assertEqual(log.read(), text)
+            self.assertEqual(self.w.changes(), [])
+        self.check_clean()
+
+    def test_what_the_host_makes_of_a_changed_file_is_not_overwritten(self):
         self.begin(log="base\n")
         with open(self.point / "log", "a", buffering=1) as log:
             log.write("1\n")
             self.apply()
-            (self.base / "fresh").write_text("of the host\n")
-            os.rename(self.base / "fresh", self.base / "log")
             log.write("2\n")
-            self.assertEqual((self.point / "log").read_text(), "base\n1\n2\n")
+            (self.base / "log").write_text("of the host\n")
             self.assertIn("conflict: /log: it was changed in the base", self.w.fails("apply", self.w.id))
+            self.assertEqual((self.point / "log").read_text(), "base\n1\n2\n")
         self.assertEqual(self.read("log"), "of the host\n")
         self.end()
+
+    def test_after_an_undo_the_session_has_what_the_base_has(self):
+        self.begin(log="base\n")
+        with open(self.point / "log", "a+", buffering=1) as log:
+            log.write("1\n")
+            self.apply()
+            self.w.warren("undo", self.w.id)
+            mounted.wait_for(lambda: (self.point / "log").read_text() == "base\n", "the old content does not show")
+            log.write("2\n")
+        self.apply()
+        self.assertEqual(self.read("log"), "base\n2\n")
+        self.check_clean()
 
     def test_a_large_file_of_the_base_goes_on_and_is_not_copied(self):
         size = 4 << 20
