@@ -49,7 +49,7 @@ class Dropper {
     }
     for (const Removal& gone : removals_) WARREN_TRY(edit_.add_whiteout(gone.path, gone.base_path, gone.written));
     if (in_use_ == InUse::kNo) WARREN_TRY(edit_.remove_untouched());
-    return edit_.tidy();
+    return edit_.tidy(in_use_);
   }
 
   std::vector<std::string> take_changed() { return std::move(changed_); }
@@ -180,9 +180,7 @@ class Dropper {
   Status drop_dir(const AppliedChange& change, const std::string& path) {
     WARREN_TRY(edit_.show_base(path, change.path));
     if (path == "/") return Ok{};
-    bool stays = in_use_ == InUse::kYes && change.kind == TreeChangeKind::kAdded;
-    if (stays) edit_.keep_dir(path);
-    else WARREN_TRY(edit_.remove(path));
+    if (in_use_ == InUse::kNo) WARREN_TRY(edit_.remove(path));
     return Ok{};
   }
 

@@ -48,7 +48,7 @@ class Discarder {
     // Top down: a directory shows again before its content does.
     for (const Name& name : names_to_restore()) WARREN_TRY(restore_name(name));
     WARREN_TRY(hide_moved());
-    return edit_.tidy();
+    return edit_.tidy(in_use_);
   }
 
  private:
@@ -129,7 +129,7 @@ class Discarder {
     WARREN_TRY(overlay_.upper.restore(node.node.inode, *as));
     if (node.replaces_dir) return Ok{};  // it still hides the base's content
     WARREN_TRY(edit_.show_base(change.path, change.base_path));
-    if (change.path == "/") return Ok{};
+    if (change.path == "/" || in_use_ == InUse::kYes) return Ok{};
     WARREN_TRY(edit_.remove(change.path));  // if nothing else is in it
     return Ok{};
   }

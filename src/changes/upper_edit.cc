@@ -38,7 +38,7 @@ Result<Dropped> drop_untouched(Agent& agent) {
   UpperTree tree = WARREN_TRY(UpperTree::read(*overlay, base));
   UpperEdit edit(*overlay, tree, base);
   WARREN_TRY(edit.remove_untouched());
-  WARREN_TRY(edit.tidy());
+  WARREN_TRY(edit.tidy(InUse::kNo));
   WARREN_TRY(unit->commit());
   return Dropped::kSomething;
 }
@@ -229,10 +229,10 @@ Result<bool> UpperEdit::has_own_metadata(const UpperNode* node) {
   return !there || !has_same_mode(now, *there);
 }
 
-Status UpperEdit::tidy() {
+Status UpperEdit::tidy(InUse in_use) {
   std::vector<std::string> paths;
   for (const UpperNode& node : tree_.nodes()) {
-    if (node.node.is_directory()) paths.push_back(node.path);
+    if (node.node.is_directory() && in_use == InUse::kNo) paths.push_back(node.path);
   }
   for (const auto& [path, made] : made_) paths.push_back(path);
   std::sort(paths.begin(), paths.end(), std::greater<>());  // children before parents

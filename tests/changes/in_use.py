@@ -113,6 +113,31 @@ class InUse(Case):
         self.assertEqual(self.w.changes(), [])
         self.end()
 
+    def test_a_new_directory_in_use_outlives_every_apply(self):
+        self.begin(other="other\n")
+        (self.point / "new").mkdir()
+        opened = os.open(self.point / "new", os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            for count in range(3):
+                (self.point / f"new{count}").write_text("new\n")
+                self.apply()
+            (self.point / "other").write_text("changed\n")
+            self.w.warren("discard", "--yes", self.w.id)
+            os.close(os.open("late", os.O_WRONLY | os.O_CREAT, dir_fd=opened))
+            self.apply()
+            self.assertEqual(os.listdir(self.base / "new"), ["late"])
+            os.rename(self.point / "new", self.point / "moved")
+            self.apply()
+            os.mkdir("later", dir_fd=opened)
+            self.assertEqual(self.w.changes(), ["A d /moved/later"])
+        finally:
+            os.close(opened)
+        self.apply()
+        self.assertEqual(sorted(os.listdir(self.base / "moved")), ["late", "later"])
+        self.assertEqual(self.w.changes(), [])
+        self.end()
+        self.assertEqual(self.w.changes(), [])
+
     def test_a_database_in_wal_mode_keeps_its_commits(self):
         self.begin(other="other\n")
         path = self.point / "app.db"
@@ -170,6 +195,37 @@ class InUse(Case):
         self.assertEqual(self.w.changes(), ["D l /link"])
         self.apply()
         self.check_clean()
+
+    def test_a_second_name_of_a_file_of_the_base_is_a_file_of_its_own_after_the_apply(self):
+        self.begin(first="base\n")
+        os.link(self.point / "first", self.point / "second")
+        self.apply()
+        self.assertEqual(self.w.changes(), [])
+        (self.point / "first").write_text("1\n")
+        (self.point / "second").write_text("2\n")
+        self.assertEqual(((self.point / "first").read_text(), (self.point / "second").read_text()), ("1\n", "2\n"))
+        self.assertEqual(self.w.changes(), ["M f /first", "M f /second"])
+        self.apply()
+        self.assertEqual((self.read("first"), self.read("second")), ("1\n", "2\n"))
+        self.assertEqual(self.w.changes(), [])
+        self.end()
+
+    def test_two_names_that_are_applied_together_stay_one_file(self):
+        self.begin(first="base\n")
+        os.link(self.point / "first", self.point / "second")
+        with open(self.point / "second", "a", buffering=1) as file:
+            for text in ("1\n", "2\n", "3\n"):
+                file.write(text)
+                self.apply()
+                self.assertEqual(self.w.changes(), [])
+                self.assertEqual((self.point / "first").read_text(), (self.point / "second").read_text())
+                self.assertEqual(self.read("first"), self.read("second"))
+        self.assertEqual(self.read("first"), "base\n1\n2\n3\n")
+        self.assertEqual(os.stat(self.base / "first").st_ino, os.stat(self.base / "second").st_ino)
+        self.end()
+        self.assertEqual(self.w.changes(), [])
+        (self.base / "first").write_text("of the host\n")
+        self.assertEqual(self.w.changes(), [])
 
     def test_one_of_two_names_is_applied(self):
         self.begin(other="other\n")
