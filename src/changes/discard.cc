@@ -48,7 +48,7 @@ class Discarder {
     // Top down: a directory shows again before its content does.
     for (const Name& name : names_to_restore()) WARREN_TRY(restore_name(name));
     WARREN_TRY(hide_moved());
-    return edit_.tidy();
+    return edit_.tidy(in_use_);
   }
 
  private:
@@ -67,7 +67,7 @@ class Discarder {
     const UpperNode* node = tree_.find(change.path);
     if (node == nullptr) return Ok{};
     if (change.kind == TreeChangeKind::kModified && node->node.is_directory()) return restore_dir(change, *node);
-    bool may_be_open = in_use_ == InUse::kYes && node->is_kept_new() && node->node.nlink == 1;
+    bool may_be_open = in_use_ == InUse::kYes && node->origin != nullptr && !node->is_nameless && node->node.nlink == 1;
     if (may_be_open && change.kind == TreeChangeKind::kModified && node->node.is_file())
       return restore_file(change, *node);
     if (node->node.is_directory()) {
@@ -79,8 +79,8 @@ class Discarder {
     return restore_place(*node);
   }
 
-  // A file that an apply has written to the base, and that stayed here for those who have it open: they go on with what
-  // the base has.
+  // An apply may have kept it for those who have it open, under a number that the base's file does not have: they go on
+  // with what the base has.
   Status restore_file(const TreeChange& change, const UpperNode& node) {
     WARREN_TRY(edit_.take_content(node, change.base_path));
     std::optional<Attributes> as = WARREN_TRY(base_.find(change.base_path));
@@ -129,7 +129,7 @@ class Discarder {
     WARREN_TRY(overlay_.upper.restore(node.node.inode, *as));
     if (node.replaces_dir) return Ok{};  // it still hides the base's content
     WARREN_TRY(edit_.show_base(change.path, change.base_path));
-    if (change.path == "/") return Ok{};
+    if (change.path == "/" || in_use_ == InUse::kYes) return Ok{};
     WARREN_TRY(edit_.remove(change.path));  // if nothing else is in it
     return Ok{};
   }

@@ -19,8 +19,8 @@
 namespace warren {
 namespace {
 
-// Removes applied changes from the upper layer. While another process has the agent open, nodes that are not copies of
-// the base's stay: a program may have them open, be in them, or have locked or mapped them, and knows them by a number
+// Removes applied changes from the upper layer. While another process has the agent open, they stay, as copies of what
+// the base has now: a program may have the node open, be in it, or have locked or mapped it, and knows it by a number
 // that the base's node does not have. Untouched ones are no changes, and go when nobody uses the agent any more.
 class Dropper {
  public:
@@ -39,7 +39,7 @@ class Dropper {
     }
     for (const Removal& gone : removals_) WARREN_TRY(edit_.add_whiteout(gone.path, gone.base_path, gone.written));
     if (in_use_ == InUse::kNo) WARREN_TRY(edit_.remove_untouched());
-    return edit_.tidy();
+    return edit_.tidy(in_use_);
   }
 
   std::vector<std::string> take_changed() { return std::move(changed_); }
@@ -170,13 +170,15 @@ class Dropper {
   Status drop_dir(const AppliedChange& change, const std::string& path) {
     WARREN_TRY(edit_.show_base(path, change.path));
     if (path == "/") return Ok{};
-    bool stays = in_use_ == InUse::kYes && change.kind == TreeChangeKind::kAdded;
-    if (stays) edit_.keep_dir(path);
-    else WARREN_TRY(edit_.remove(path));
+    if (in_use_ == InUse::kNo) WARREN_TRY(edit_.remove(path));
     return Ok{};
   }
 
   Status drop_file(const AppliedChange& change, const UpperNode& node) {
+    if (WARREN_TRY(is_second_name(change, node))) {  // from now on it is a name of the base's file
+      WARREN_TRY(edit_.remove(node.path));
+      return Ok{};
+    }
     bool is_same = node.node.size == change.size && node.node.mtime == change.mtime && node.node.ctime == change.ctime;
     if (!is_same) {  // a new change, relative to what the base has now
       changed_.push_back(node.path);
@@ -184,7 +186,7 @@ class Dropper {
       return has_unseen ? Status(Ok{}) : record_origin(node, change.path, Written::kPartly);
     }
     if (change.is_partial) return record_origin(node, change.path, Written::kPartly);  // the rest is still a change
-    if (stays_for_users(change, node)) {
+    if (in_use_ == InUse::kYes && !node.is_nameless) {
       if (change.is_merged) WARREN_TRY(edit_.take_content(node, change.path));
       return record_origin(node, change.path, Written::kWhole);
     }
@@ -230,10 +232,12 @@ class Dropper {
     return overlay_.upper.put_origin(follows);
   }
 
-  // A modified copy need not: its users go on with the base's file (OverlayFs::find_moved).
-  bool stays_for_users(const AppliedChange& change, const UpperNode& node) const {
-    if (in_use_ == InUse::kNo || node.is_nameless) return false;
-    return is_own(node) || (change.kind == TreeChangeKind::kRenamed && node.origin->hidden_names == 0);
+  // A name that the agent gave to a copy which has another one: the origin is about that.
+  Result<bool> is_second_name(const AppliedChange& change, const UpperNode& node) const {
+    bool may_be = change.kind == TreeChangeKind::kAdded && !is_own(node) && node.origin->base_path != node.place;
+    if (!may_be) return false;
+    Attributes now = WARREN_TRY(overlay_.upper.fs().get_attributes(node.node.inode));
+    return now.nlink > 1;
   }
 
   static bool is_own(const UpperNode& node) { return node.origin == nullptr || node.is_kept_new(); }
@@ -246,12 +250,15 @@ class Dropper {
   Status record_origin(const UpperNode& node, const std::string& base_path, Written written) {
     Origin origin{.upper = node.node.inode, .base_path = is_own(node) ? "" : base_path};
     origin.seen = WARREN_TRY(base_.find(base_path));
+    if (!origin.seen && !is_own(node)) return Ok{};                           // removed from the base again
     if (origin.seen && written == Written::kPartly) origin.seen->ctime = {};  // it is touched
     if (origin.seen && written == Written::kWhole) WARREN_TRY(take_times(node, *origin.seen));
     if (node.origin != nullptr) origin.hidden_names = node.origin->hidden_names;
-    if (is_own(node)) WARREN_TRY(overlay_.upper.remove_origin(node.node.inode));  // with the merge base of before
+    std::vector<ByteRange> in_base = WARREN_TRY(overlay_.upper.list_base_ranges(node.node.inode));
+    WARREN_TRY(overlay_.upper.remove_origin(node.node.inode));  // with the merge base of before
     WARREN_TRY(overlay_.upper.put_origin(origin));
-    return is_own(node) && origin.seen ? keep_merge_base(node, base_path, *origin.seen) : Status(Ok{});
+    WARREN_TRY(overlay_.upper.set_base_ranges(node.node.inode, in_base));
+    return origin.seen ? keep_merge_base(node, base_path, *origin.seen) : Status(Ok{});
   }
 
   // The base's filesystem may have rounded them.

@@ -38,7 +38,7 @@ Result<Dropped> drop_untouched(Agent& agent) {
   UpperTree tree = WARREN_TRY(UpperTree::read(*overlay, base));
   UpperEdit edit(*overlay, tree, base);
   WARREN_TRY(edit.remove_untouched());
-  WARREN_TRY(edit.tidy());
+  WARREN_TRY(edit.tidy(InUse::kNo));
   WARREN_TRY(unit->commit());
   return Dropped::kSomething;
 }
@@ -139,7 +139,19 @@ Status UpperEdit::take_content(const UpperNode& node, std::string_view base_path
   if (!from || !from->is_file()) return changed();
   FileSystem& fs = overlay_.upper.fs();
   Inode file = node.node.inode;
-  WARREN_TRY(fs.set_attributes(file, {.mode = {}, .uid = {}, .gid = {}, .size = 0, .atime = {}, .mtime = {}}));
+  auto resize = [&](std::uint64_t size) {
+    return fs.set_attributes(file, {.mode = {}, .uid = {}, .gid = {}, .size = size, .atime = {}, .mtime = {}});
+  };
+  WARREN_TRY(resize(0));
+  bool is_copy = node.origin != nullptr && !node.origin->base_path.empty();
+  bool is_large = is_copy && from->size > limits::kCopyWholeBytes;  // as when it is first changed: nothing is copied
+  std::vector<ByteRange> in_base;
+  if (is_large) in_base.push_back({0, from->size});
+  if (is_copy) WARREN_TRY(overlay_.upper.set_base_ranges(file, in_base));
+  if (is_large) {
+    WARREN_TRY(resize(from->size));
+    return Ok{};
+  }
   std::string part;
   for (std::uint64_t at = 0; at < from->size; at += part.size()) {
     part.resize(limits::kCopyBytes);
@@ -217,10 +229,10 @@ Result<bool> UpperEdit::has_own_metadata(const UpperNode* node) {
   return !there || !has_same_mode(now, *there);
 }
 
-Status UpperEdit::tidy() {
+Status UpperEdit::tidy(InUse in_use) {
   std::vector<std::string> paths;
   for (const UpperNode& node : tree_.nodes()) {
-    if (node.node.is_directory()) paths.push_back(node.path);
+    if (node.node.is_directory() && in_use == InUse::kNo) paths.push_back(node.path);
   }
   for (const auto& [path, made] : made_) paths.push_back(path);
   std::sort(paths.begin(), paths.end(), std::greater<>());  // children before parents

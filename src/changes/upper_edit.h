@@ -65,8 +65,10 @@ class UpperEdit {
   // Removes every node for which UpperNode::is_untouched().
   Status remove_untouched();
 
-  // Call it last: removes directories that are no longer needed, and restores the times of the others.
-  Status tidy();
+  // Call it last: removes directories that are no longer needed, and restores the times of the others. While the agent
+  // is in use, none is removed: a program may be working in one that was new here, and knows it by the upper layer's
+  // number.
+  Status tidy(InUse in_use);
 
  private:
   std::optional<Inode> find(std::string_view path) const;

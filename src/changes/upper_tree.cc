@@ -5,13 +5,12 @@
 #include "base/path.h"
 #include "changes/compare.h"
 #include "fs/list_dir.h"
+#include "fs/recorded.h"
 
 namespace warren {
 
 bool is_as_recorded(const Attributes& node, const Origin& origin) {
-  if (!origin.seen || node.is_directory()) return false;
-  const Attributes& seen = *origin.seen;
-  return node.size == seen.size && node.mtime == seen.mtime && has_same_mode(node, seen) && node.ctime <= seen.ctime;
+  return origin.seen && is_as_recorded(node, *origin.seen);
 }
 
 bool UpperNode::is_untouched() const {
@@ -19,7 +18,7 @@ bool UpperNode::is_untouched() const {
   const Attributes& seen = *origin->seen;
   bool has_one_name = node.nlink == 1;
   if (is_kept_new()) return has_one_name || (there && there->inode == seen.inode);
-  return has_one_name && seen.nlink == 1 && origin->hidden_names == 0 && origin->base_path == place;
+  return has_one_name && origin->base_path == place;
 }
 
 Result<UpperTree> UpperTree::read(const AgentOverlay& overlay, TreeFinder& base) {

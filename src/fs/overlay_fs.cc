@@ -43,8 +43,15 @@ class OverlayFs::Listener {
   class Side final : public ChangeListener {
    public:
     Side(OverlayFs& overlay, ChangeListener& to, Layer layer) : overlay_(overlay), to_(to), layer_(layer) {}
-    void entry_changed(Inode parent, std::string_view name) override { to_.entry_changed(number_of(parent), name); }
-    void node_changed(Inode node) override { to_.node_changed(number_of(node)); }
+    void entry_changed(Inode parent, std::string_view name) override {
+      std::optional<Inode> copy = layer_ == Layer::kBase ? overlay_.follow_entry(parent, name) : std::nullopt;
+      to_.entry_changed(number_of(parent), name);
+      if (copy) to_.node_changed(*copy);
+    }
+    void node_changed(Inode node) override {
+      if (layer_ == Layer::kBase) overlay_.follow_node(node);
+      to_.node_changed(number_of(node));
+    }
     void everything_changed() override { to_.everything_changed(); }
 
    private:
@@ -114,12 +121,11 @@ Status OverlayFs::reload() {
   for (const auto& [number, copy] : copies_) {
     if (retained_.contains(number)) in_use[number] = copy;
   }
-  std::unordered_set<Inode> dropped;
-  for (const auto& [number, copy] : copies_) dropped.insert(number);
   // Facts derived from names are kept, and so are copies without a name that are in use, unless our own changes were
   // lost.
   std::erase_if(copies_,
                 [&](const auto& one) { return one.second.is_noted && (has_lost || !nameless_.contains(one.first)); });
+  std::unordered_map<Inode, Inode> known = std::move(numbers_);
   numbers_.clear();
   shown_as_.clear();
   opaque_.clear();
@@ -132,10 +138,12 @@ Status OverlayFs::reload() {
       opaque_.insert(origin.upper);
       if (origin.seen) applied_.emplace(origin.upper, *origin.seen);
       if (origin.seen) base_.reserve_number(origin.seen->inode, origin.seen->generation);
-    } else if (origin.seen && (!origin.is_orphan || retained_.contains(origin.seen->inode))) {
+    } else if (origin.seen) {
+      auto before = known.find(origin.upper);
+      bool is_same_kind = before != known.end() && !origin.seen->is_directory();
+      Inode number = show_as(is_same_kind ? before->second : origin.upper, origin.seen->inode);
+      if (origin.is_orphan && !retained_.contains(number)) continue;
       base_.reserve_number(origin.seen->inode, origin.seen->generation);
-      bool is_dir = origin.seen->is_directory();
-      Inode number = is_dir ? show_dir_as(origin.upper, origin.seen->inode) : origin.seen->inode;
       copies_[number] = {.upper = origin.upper,
                          .base_path = std::move(origin.base_path),
                          .seen = origin.seen,
@@ -145,17 +153,11 @@ Status OverlayFs::reload() {
     }
   }
   for (const auto& [number, copy] : copies_) {
-    dropped.erase(number);
     numbers_[copy.upper] = number;
     if (number == copy.upper) continue;  // retained under the same number
-    auto known = in_use.find(number);
-    if (!retained_.contains(number) || (known != in_use.end() && known->second.upper == copy.upper)) continue;
+    auto used = in_use.find(number);
+    if (!retained_.contains(number) || (used != in_use.end() && used->second.upper == copy.upper)) continue;
     upper().retain(copy.upper).ignore("it was removed again");
-  }
-  follow_moved(dropped);
-  for (const auto& [number, copy] : in_use) {
-    bool is_file = copy.seen && copy.seen->is_file();
-    if (is_file && !has_lost && !copies_.contains(number)) add_moved(number, copy);
   }
   for (const LostLink& one : lost) {
     base_.reserve_number(one.base, one.generation);
@@ -220,12 +222,12 @@ Result<bool> OverlayFs::is_still_there(Inode number, std::unordered_map<Inode, b
   return known[number] = found && found->inode == number;
 }
 
-// The number of a directory that is in both layers. What was new here and is in use keeps its number: a program may be
-// working in it.
-Inode OverlayFs::show_dir_as(Inode upper_dir, Inode base_dir) {
-  if (!retained_.contains(upper_dir)) return base_dir;
-  shown_as_[base_dir] = upper_dir;
-  return upper_dir;
+// The number of a node that is in both layers. What is in use keeps the number that it had before an apply wrote it to
+// the base: a program may have it open, have locked or mapped it, or be working in it.
+Inode OverlayFs::show_as(Inode number, Inode base) {
+  if (number == base || !retained_.contains(number)) return base;
+  shown_as_[base] = number;
+  return number;
 }
 
 Inode OverlayFs::number_of_base(Inode base) {
@@ -284,66 +286,7 @@ Result<OverlayFs::View> OverlayFs::view(Inode node) {
   }
   if (Copy* copy = find_copy(node)) return View{node, copy->upper, node};
   if (is_gone(node)) return stale(node);
-  if (std::optional<Inode> now = WARREN_TRY(find_moved(node))) return view(*now);
   return View{node, std::nullopt, node};
-}
-
-// An apply writes a new file to the base and removes the copy. For a program that has the copy open it is the same
-// file. Whatever takes its path later is another one: the program's offsets mean nothing there, and it gets kStale.
-Result<std::optional<Inode>> OverlayFs::find_moved(Inode node) {
-  std::optional<Inode> now;
-  auto moved = moved_.find(node);
-  if (moved == moved_.end()) return now;
-  if (moved->second.now) {  // the apply has kept the copy, under the number of what it has written
-    Copy* kept = find_copy(*moved->second.now);
-    if (kept && kept->seen && kept->seen->generation == moved->second.generation) return moved->second.now;
-  }
-  if (base_.get_attributes(node).ok()) return now;  // it was written in place, or discarded
-  std::string path = moved->second.base_path;
-  Result<Attributes> found = lstat(*this, path);
-  moved = moved_.find(node);
-  bool is_file =
-      moved != moved_.end() && found.ok() && found->is_file() && is_base_number(found->inode) && found->inode != node;
-  if (!is_file) return now;
-  Moved& where = moved->second;
-  Copy* copy = find_copy(found->inode);
-  Attributes below;
-  if (copy && copy->seen) below = *copy->seen;
-  else below = WARREN_TRY(base_.get_attributes(found->inode));
-  bool is_first = !where.now && (!where.mtime || *where.mtime == below.mtime);
-  bool is_same = where.now == found->inode && where.generation == below.generation;
-  if (!is_first && !is_same) return now;
-  where.now = found->inode;
-  where.generation = below.generation;
-  return where.now;
-}
-
-void OverlayFs::add_moved(Inode node, const Copy& copy) {
-  if (auto number = numbers_.find(copy.upper); number != numbers_.end()) {  // the apply has kept it
-    const Copy& now = copies_.at(number->second);
-    moved_[node] = {.base_path = now.base_path,
-                    .mtime = {},
-                    .now = number->second,
-                    .generation = now.seen ? now.seen->generation : 0};
-    return;
-  }
-  Result<Attributes> last = upper().get_attributes(copy.upper);
-  if (last.ok()) moved_[node] = {.base_path = copy.base_path, .mtime = last->mtime, .now = {}, .generation = 0};
-}
-
-// The file was changed again, and that change was applied or discarded too.
-void OverlayFs::follow_moved(const std::unordered_set<Inode>& dropped) {
-  for (auto& [node, moved] : moved_) {
-    if (!moved.now || !dropped.contains(*moved.now)) continue;
-    moved.now.reset();
-    moved.mtime.reset();
-  }
-}
-
-// Our own kernel knows the file by two numbers, and has changed only what it cached of one.
-void OverlayFs::announce_moved(Inode node, Inode top) {
-  std::lock_guard guard(mutex_);
-  if (number_of(top) != node) upper_.announce(top);
 }
 
 Result<Attributes> OverlayFs::layer_attributes(const View& view) {
@@ -407,7 +350,6 @@ void OverlayFs::forget(Inode node, std::uint64_t count) {
     return;
   }
   retained_.erase(kept);
-  moved_.erase(node);
   Copy* copy = find_copy(node);
   std::optional<Inode> above;
   bool is_copy = copy != nullptr;

@@ -3,8 +3,8 @@
 // A path in the upper layer takes precedence; then a whiteout, which marks a path as removed; then the base. Reading
 // copies nothing. The first change copies a node up with all its attributes and its number: a small file whole, a
 // larger one without content, which follows part by part as it is written. A directory that is moved records its origin
-// in the base, so its children stay where they are. Numbers: a node from the base keeps the base's number for good; one
-// created here has the upper layer's, and keeps it while it is in use, also when an apply has written it to the base.
+// in the base, so its children stay where they are. Numbers: a node from the base has the base's number, one created
+// here the upper layer's. It keeps its number while it is in use, also when an apply has written it to the base.
 // Rows and invariants: docs/design/fs.md.
 //
 // A change that fails may leave copies behind, which nobody can distinguish from the original state.
@@ -98,8 +98,8 @@ class OverlayFs final : public FileSystem {
     Timestamp counted_at;
   };
 
-  // A node of the base that is also in the upper layer, by the number that it is shown with: the base's, or the upper
-  // layer's for a directory that was new here and is in use.
+  // A node of the base that is also in the upper layer, by the number that it is shown with: the base's; if it is in
+  // use, the one that it had when an apply replaced the base's file, or that of a directory that was new here.
   struct Copy {
     Inode upper;
     std::string base_path;
@@ -120,14 +120,6 @@ class OverlayFs final : public FileSystem {
   struct Removed {
     Timestamp at;
     std::optional<Place> last;  // the name that it had
-  };
-
-  // A copy in use that an apply has moved to the base, where it has another number.
-  struct Moved {
-    std::string base_path;
-    std::optional<Timestamp> mtime;  // of the copy, and so of the file that the apply has written; absent: any
-    std::optional<Inode> now;        // once found
-    std::uint64_t generation = 0;    // of the found one: the host may use its number for another file
   };
 
   // Removed hard links of a node of the base, by base path, with the time of removal.
@@ -167,12 +159,8 @@ class OverlayFs final : public FileSystem {
   FileSystem& upper() { return upper_.fs(); }
 
   // Nodes. All of these under the lock.
-  Result<View> view(Inode node);  // of a node that has moved, at its new number
-  Result<std::optional<Inode>> find_moved(Inode node);
-  void add_moved(Inode node, const Copy& copy);
-  Inode show_dir_as(Inode upper, Inode base);
-  void follow_moved(const std::unordered_set<Inode>& dropped);
-  void announce_moved(Inode node, Inode top);
+  Result<View> view(Inode node);
+  Inode show_as(Inode number, Inode base);
   Result<Attributes> layer_attributes(const View& view);  // as stored in its layer
   Result<Attributes> attributes_of(const View& view);
   Result<Attributes> shown_upper(Inode parent, std::string_view name, Attributes found);
@@ -216,7 +204,7 @@ class OverlayFs final : public FileSystem {
   Result<Inode> make_nameless_copy(const View& view);
   Result<std::optional<Place>> find_place(Inode number);
   Status copy_xattrs(Inode base, Inode upper, const Attributes& as);
-  Status fetch(Inode number, Copy& copy, std::uint64_t begin, std::uint64_t end);
+  Status fetch(Copy& copy, std::uint64_t begin, std::uint64_t end);
   Status keep_ancestor(Inode number, const Copy& copy);
   Result<std::optional<std::string>> read_ancestor(Inode number, const Attributes& file);
   Result<std::optional<std::string>> find_replaced(const std::optional<Attributes>& own,
@@ -225,7 +213,7 @@ class OverlayFs final : public FileSystem {
                                               const std::optional<Attributes>& own);
   Status record_unseen(Inode upper_node, const Attributes& seen);
   Result<std::vector<ByteRange>*> ranges_of(Copy& copy);
-  Result<Inode> find_base_of(Inode number, const Copy& copy);  // kIo if it is no longer what was copied
+  Result<Inode> find_base_of(const Copy& copy);  // kIo if it is no longer what was copied
   Result<Inode> node_for_change(Inode node, std::uint64_t begin, std::uint64_t end, std::uint64_t content_max);
   Result<Inode> file_for_change(Inode node, std::uint64_t begin, std::uint64_t end);
   Status check_changes(Inode node, const AttributeChanges& changes);
@@ -233,6 +221,12 @@ class OverlayFs final : public FileSystem {
   Status clear_range(Inode node, Inode top, AllocateMode mode, ByteRange gone);
   static std::vector<ByteRange> without(const std::vector<ByteRange>& ranges, ByteRange gone);  // ranges minus gone
   void forget_copy(Inode number);
+
+  // Following the base.
+  std::optional<Inode> follow_entry(Inode base_dir, std::string_view name);  // the number of a copy that may follow
+  void follow_node(Inode base_node);
+  void follow_base(Inode number);
+  Status take_over(Copy& copy, Inode number);
 
   // Parts of the calls above.
   Status check_content(const View& view);  // kIsDirectory, kInvalid
@@ -278,7 +272,7 @@ class OverlayFs final : public FileSystem {
   std::unordered_map<Inode, Dir> dirs_;
   std::unordered_map<Inode, Copy> copies_;
   std::unordered_map<Inode, Inode> numbers_;   // of copies, by upper-layer number
-  std::unordered_map<Inode, Inode> shown_as_;  // base's directory → the upper-layer number that it is shown with
+  std::unordered_map<Inode, Inode> shown_as_;  // base's node → the other number that its copy is shown with
   std::unordered_set<Inode> opaque_;           // by upper-layer number
   // What the agent knows of the base's node under the name of a node that is no copy, by upper-layer number.
   std::unordered_map<Inode, Attributes> applied_;
@@ -286,8 +280,7 @@ class OverlayFs final : public FileSystem {
   std::unordered_map<Inode, std::vector<Place>> places_;
   std::unordered_map<Inode, std::uint64_t> retained_;
   std::unordered_map<Inode, Removed> removed_;
-  std::unordered_map<Inode, Moved> moved_;  // copies in use that are no longer in the upper layer
-  std::unordered_set<Inode> nameless_;      // copies without a name that are still retained
+  std::unordered_set<Inode> nameless_;  // copies without a name that are still retained
   std::unordered_map<Inode, Cookies> cookies_;
 };
 

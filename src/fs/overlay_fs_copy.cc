@@ -7,9 +7,11 @@
 #include "base/binary.h"
 #include "base/limits.h"
 #include "base/path.h"
+#include "base/side_change.h"
 #include "fs/expiry.h"
 #include "fs/overlay_change.h"
 #include "fs/path_ops.h"
+#include "fs/recorded.h"
 
 namespace warren {
 namespace {
@@ -150,7 +152,7 @@ Result<Inode> OverlayFs::copy_up(const View& view, std::uint64_t content_max) {
   Copy& copy = copies_.at(view.number);
   if (!copy.seen->is_file() || copy.seen->size > copy_whole_bytes_) return copy.upper;
   WARREN_TRY(keep_ancestor(view.number, copy));
-  WARREN_TRY(fetch(view.number, copy, 0, std::min(copy.seen->size, content_max)));
+  WARREN_TRY(fetch(copy, 0, std::min(copy.seen->size, content_max)));
   return copy.upper;
 }
 
@@ -222,11 +224,12 @@ Result<std::vector<ByteRange>*> OverlayFs::ranges_of(Copy& copy) {
 
 // The base's node, which must be unchanged since it was copied: half of an old file and half of a new one would be
 // neither.
-Result<Inode> OverlayFs::find_base_of(Inode number, const Copy& copy) {
-  Result<Attributes> now = base_.get_attributes(number);
-  if (!now.ok()) now = lstat(base_, copy.base_path);
-  if (!now.ok() || !copy.seen) return base_changed(copy.base_path);
+Result<Inode> OverlayFs::find_base_of(const Copy& copy) {
+  if (!copy.seen) return base_changed(copy.base_path);
   const Attributes& seen = *copy.seen;
+  Result<Attributes> now = base_.get_attributes(seen.inode);
+  if (!now.ok()) now = lstat(base_, copy.base_path);
+  if (!now.ok()) return base_changed(copy.base_path);
   bool is_same =
       now->inode == seen.inode && now->size == seen.size && now->mtime == seen.mtime && now->mode == seen.mode;
   if (!is_same) return base_changed(copy.base_path);
@@ -234,13 +237,13 @@ Result<Inode> OverlayFs::find_base_of(Inode number, const Copy& copy) {
 }
 
 // Copies the parts of [begin, end) that are still in the base.
-Status OverlayFs::fetch(Inode number, Copy& copy, std::uint64_t begin, std::uint64_t end) {
+Status OverlayFs::fetch(Copy& copy, std::uint64_t begin, std::uint64_t end) {
   std::vector<ByteRange>* ranges = WARREN_TRY(ranges_of(copy));
   if (ranges->empty() || begin >= end) return Ok{};
   ByteRange wanted{begin / kPart * kPart, (end + kPart - 1) / kPart * kPart};
   std::vector<ByteRange> left = without(*ranges, wanted);
   if (left == *ranges) return Ok{};
-  Inode from = WARREN_TRY(find_base_of(number, copy));
+  Inode from = WARREN_TRY(find_base_of(copy));
   Attributes before = WARREN_TRY(upper().get_attributes(copy.upper));
   WARREN_TRY(upper_.reserve(wanted.end - wanted.begin));
   std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
@@ -261,6 +264,69 @@ Status OverlayFs::fetch(Inode number, Copy& copy, std::uint64_t begin, std::uint
   WARREN_TRY(unit->commit());
   copy.ranges = std::move(left);
   return Ok{};
+}
+
+// The base's file was changed or replaced. A copy that an apply has left for those who use it, and that the agent has
+// not changed since, follows it: also for a program that has it open, as if the host had written to the open file.
+Status OverlayFs::take_over(Copy& copy, Inode number) {
+  Attributes own = WARREN_TRY(upper().get_attributes(copy.upper));
+  if (own.nlink != 1 || copy.hidden_names > 0 || !is_as_recorded(own, *copy.seen)) return Ok{};
+  Result<Attributes> now = lstat(base_, copy.base_path);
+  bool is_other = now.ok() && now->is_file() && now->nlink == 1 && !is_as_seen(*now, *copy.seen);
+  if (!is_other) return Ok{};
+  WARREN_TRY(upper_.reserve(std::min<std::uint64_t>(now->size, copy_whole_bytes_)));
+  std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
+  for (std::uint64_t size : {std::uint64_t{0}, now->size}) {
+    WARREN_TRY(
+        upper().set_attributes(copy.upper, {.mode = {}, .uid = {}, .gid = {}, .size = size, .atime = {}, .mtime = {}}));
+  }
+  std::vector<ByteRange> in_base;
+  if (now->size > 0) in_base.push_back({0, now->size});
+  WARREN_TRY(upper_.remove_origin(copy.upper));  // with the merge base of before
+  WARREN_TRY(upper_.put_origin({.upper = copy.upper, .base_path = copy.base_path, .seen = *now}));
+  WARREN_TRY(upper_.set_base_ranges(copy.upper, in_base));
+  std::vector<std::string> names = WARREN_TRY(upper().list_xattrs(copy.upper));
+  for (const std::string& name : names) WARREN_TRY(upper().remove_xattr(copy.upper, name));
+  WARREN_TRY(copy_xattrs(now->inode, copy.upper, *now));
+  WARREN_TRY(unit->commit());
+  base_.reserve_number(now->inode, now->generation);
+  copy.seen = *now;
+  copy.ranges = std::move(in_base);
+  if (now->inode != number) shown_as_[now->inode] = number;
+  if (now->size > copy_whole_bytes_) return Ok{};
+  WARREN_TRY(keep_ancestor(now->inode, copy));
+  return fetch(copy, 0, now->size);
+}
+
+void OverlayFs::follow_base(Inode number) {
+  SideChange not_by_the_agent;
+  change([&]() -> Status {
+    Copy* copy = find_copy(number);
+    bool may_follow = copy && copy->is_noted && copy->seen && copy->seen->is_file();
+    return may_follow ? take_over(*copy, number) : Status(Ok{});
+  }).ignore("it shows what the base had, and a change of both is a conflict");
+}
+
+std::optional<Inode> OverlayFs::follow_entry(Inode base_dir, std::string_view name) {
+  std::optional<Inode> number;
+  {
+    Result<Scope> scope = read_scope();
+    if (!scope.ok()) return number;
+    Result<std::optional<Attributes>> top = find_in_upper(number_of_base(base_dir), name);
+    if (top.ok() && *top && !(*top)->is_directory()) number = number_of((*top)->inode);
+    if (number && !find_copy(*number)) number.reset();
+  }
+  if (number) follow_base(*number);
+  return number;
+}
+
+void OverlayFs::follow_node(Inode base_node) {
+  Inode number = number_of_base(base_node);
+  {
+    std::lock_guard guard(mutex_);
+    if (dirs_.contains(number) || !find_copy(number)) return;
+  }
+  follow_base(number);
 }
 
 }  // namespace warren

@@ -34,7 +34,7 @@ Result<Inode> OverlayFs::node_for_change(Inode node, std::uint64_t begin, std::u
     if (begin < end) WARREN_TRY(check_content(where));
     Inode found = WARREN_TRY(copy_up(where, content_max));
     if (Copy* copy = find_copy(where.number); copy && begin < end) {
-      WARREN_TRY(fetch(where.number, *copy, begin, end));
+      WARREN_TRY(fetch(*copy, begin, end));
     }
     return found;
   });
@@ -67,7 +67,7 @@ Result<std::size_t> OverlayFs::read(Inode node, std::uint64_t offset, MutableByt
     if (!top) below = where.base;
     if (Copy* copy = find_copy(where.number)) {
       ranges = *WARREN_TRY(ranges_of(*copy));
-      if (!ranges.empty()) below = WARREN_TRY(find_base_of(where.number, *copy));
+      if (!ranges.empty()) below = WARREN_TRY(find_base_of(*copy));
     }
   }
   if (!top) return base_.read(*below, offset, out);
@@ -87,9 +87,7 @@ Status OverlayFs::write(Inode node, std::uint64_t offset, Bytes data) {
   std::uint64_t end =
       data.size() > limits::kFileBytes - std::min(offset, limits::kFileBytes) ? offset : offset + data.size();
   Inode top = WARREN_TRY(file_for_change(node, offset, end));
-  WARREN_TRY(upper().write(top, offset, data));
-  announce_moved(node, top);
-  return Ok{};
+  return upper().write(top, offset, data);
 }
 
 Result<std::uint64_t> OverlayFs::append(Inode node, Bytes data) {
@@ -97,9 +95,7 @@ Result<std::uint64_t> OverlayFs::append(Inode node, Bytes data) {
   // The part that contains the end; the rest of it lies beyond the end.
   std::uint64_t begin = now.size == 0 ? 0 : now.size - 1;
   Inode top = WARREN_TRY(file_for_change(node, begin, now.size));
-  std::uint64_t at = WARREN_TRY(upper().append(top, data));
-  announce_moved(node, top);
-  return at;
+  return upper().append(top, data);
 }
 
 // No content is copied for either kind: allocating changes none, and what is cleared need not be copied first.
@@ -119,8 +115,8 @@ Status OverlayFs::clear_range(Inode node, Inode top, AllocateMode mode, ByteRang
   ->empty();
   if (is_whole) return upper().allocate(top, mode, gone.begin, gone.end - gone.begin);
   // The parts that contain the first and the last byte are cleared only in part.
-  WARREN_TRY(fetch(node, *copy, gone.begin, gone.begin + 1));
-  WARREN_TRY(fetch(node, *copy, gone.end - 1, gone.end));
+  WARREN_TRY(fetch(*copy, gone.begin, gone.begin + 1));
+  WARREN_TRY(fetch(*copy, gone.end - 1, gone.end));
   std::vector<ByteRange> left = without(*copy->ranges, gone);
   std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
   WARREN_TRY(upper().allocate(top, mode, gone.begin, gone.end - gone.begin));
@@ -139,7 +135,7 @@ Result<std::uint64_t> OverlayFs::seek_data(Inode node, std::uint64_t offset) {
   if (!copy || (!own.ok() && own.error().code() != Code::kNoData)) return own;
   std::vector<ByteRange> ranges = *WARREN_TRY(ranges_of(*copy));
   if (ranges.empty()) return own;
-  Inode below = WARREN_TRY(find_base_of(where.number, *copy));
+  Inode below = WARREN_TRY(find_base_of(*copy));
   std::uint64_t first = own.ok() ? *own : kEverything;
   for (const ByteRange& range : ranges) {
     if (range.end <= offset) continue;
@@ -160,7 +156,7 @@ Result<std::uint64_t> OverlayFs::seek_hole(Inode node, std::uint64_t offset) {
   // Data in the base is a hole in the upper layer, so both must agree.
   Attributes now = WARREN_TRY(upper().get_attributes(*where.upper));
   if (offset >= now.size) return upper().seek_hole(*where.upper, offset);
-  Inode below = WARREN_TRY(find_base_of(where.number, *copy));
+  Inode below = WARREN_TRY(find_base_of(*copy));
   std::vector<ByteRange> ranges = *copy->ranges;
   for (std::uint64_t at = offset; at < now.size;) {
     auto in = std::find_if(ranges.begin(), ranges.end(),
@@ -250,7 +246,7 @@ Status OverlayFs::cut_ranges(Inode node, std::uint64_t size) {
   if (!copy) return Ok{};
   std::vector<ByteRange>* ranges = WARREN_TRY(ranges_of(*copy));
   if (ranges->empty() || ranges->back().end <= size) return Ok{};
-  WARREN_TRY(fetch(node, *copy, size == 0 ? 0 : size - 1, size));  // the part that contains the new end
+  WARREN_TRY(fetch(*copy, size == 0 ? 0 : size - 1, size));  // the part that contains the new end
   std::vector<ByteRange> left;
   for (const ByteRange& range : *ranges) {
     if (range.begin < size) left.push_back({range.begin, std::min(range.end, size)});
@@ -274,7 +270,6 @@ Result<Attributes> OverlayFs::set_attributes(Inode node, const AttributeChanges&
   Inode top = WARREN_TRY(node_for_change(node, 0, 0, content_max));
   if (changes.size) WARREN_TRY(change([&] { return cut_ranges(node, *changes.size); }));
   WARREN_TRY(upper().set_attributes(top, changes));
-  announce_moved(node, top);
   return get_attributes(node);
 }
 

@@ -119,7 +119,7 @@ Result<Attributes> OverlayFs::shown_upper(Inode parent, std::string_view name, A
   }
   if (through && !copy && !copies_.contains(*through)) {
     // Made by another program, or before the base had it: it merges with the directory of the same path.
-    Inode number = show_dir_as(top, *through);
+    Inode number = show_as(top, *through);
     copies_[number] = {.upper = top,
                        .base_path = base_path_of(parent, name),
                        .seen = {},
@@ -135,6 +135,7 @@ Result<Attributes> OverlayFs::shown_upper(Inode parent, std::string_view name, A
 }
 
 Result<Attributes> OverlayFs::shown_base(Inode parent, std::string_view name, Attributes found) {
+  if (!found.is_directory()) found.inode = number_of_base(found.inode);  // another name of a copy
   removed_.erase(found.inode);
   forget_host(found);
   if (found.is_directory()) {

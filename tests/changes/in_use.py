@@ -113,6 +113,31 @@ class InUse(Case):
         self.assertEqual(self.w.changes(), [])
         self.end()
 
+    def test_a_new_directory_in_use_outlives_every_apply(self):
+        self.begin(other="other\n")
+        (self.point / "new").mkdir()
+        opened = os.open(self.point / "new", os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            for count in range(3):
+                (self.point / f"new{count}").write_text("new\n")
+                self.apply()
+            (self.point / "other").write_text("changed\n")
+            self.w.warren("discard", "--yes", self.w.id)
+            os.close(os.open("late", os.O_WRONLY | os.O_CREAT, dir_fd=opened))
+            self.apply()
+            self.assertEqual(os.listdir(self.base / "new"), ["late"])
+            os.rename(self.point / "new", self.point / "moved")
+            self.apply()
+            os.mkdir("later", dir_fd=opened)
+            self.assertEqual(self.w.changes(), ["A d /moved/later"])
+        finally:
+            os.close(opened)
+        self.apply()
+        self.assertEqual(sorted(os.listdir(self.base / "moved")), ["late", "later"])
+        self.assertEqual(self.w.changes(), [])
+        self.end()
+        self.assertEqual(self.w.changes(), [])
+
     def test_a_database_in_wal_mode_keeps_its_commits(self):
         self.begin(other="other\n")
         path = self.point / "app.db"
@@ -171,6 +196,37 @@ class InUse(Case):
         self.apply()
         self.check_clean()
 
+    def test_a_second_name_of_a_file_of_the_base_is_a_file_of_its_own_after_the_apply(self):
+        self.begin(first="base\n")
+        os.link(self.point / "first", self.point / "second")
+        self.apply()
+        self.assertEqual(self.w.changes(), [])
+        (self.point / "first").write_text("1\n")
+        (self.point / "second").write_text("2\n")
+        self.assertEqual(((self.point / "first").read_text(), (self.point / "second").read_text()), ("1\n", "2\n"))
+        self.assertEqual(self.w.changes(), ["M f /first", "M f /second"])
+        self.apply()
+        self.assertEqual((self.read("first"), self.read("second")), ("1\n", "2\n"))
+        self.assertEqual(self.w.changes(), [])
+        self.end()
+
+    def test_two_names_that_are_applied_together_stay_one_file(self):
+        self.begin(first="base\n")
+        os.link(self.point / "first", self.point / "second")
+        with open(self.point / "second", "a", buffering=1) as file:
+            for text in ("1\n", "2\n", "3\n"):
+                file.write(text)
+                self.apply()
+                self.assertEqual(self.w.changes(), [])
+                self.assertEqual((self.point / "first").read_text(), (self.point / "second").read_text())
+                self.assertEqual(self.read("first"), self.read("second"))
+        self.assertEqual(self.read("first"), "base\n1\n2\n3\n")
+        self.assertEqual(os.stat(self.base / "first").st_ino, os.stat(self.base / "second").st_ino)
+        self.end()
+        self.assertEqual(self.w.changes(), [])
+        (self.base / "first").write_text("of the host\n")
+        self.assertEqual(self.w.changes(), [])
+
     def test_one_of_two_names_is_applied(self):
         self.begin(other="other\n")
         with open(self.point / "one", "w", buffering=1) as file:
@@ -182,6 +238,161 @@ class InUse(Case):
             self.assertEqual(self.w.changes(), ["M f /one", "A f /two"])
         self.apply()
         self.assertEqual((self.read("one"), self.read("two")), ("1\nLATE\n", "1\nLATE\n"))
+        self.check_clean()
+
+    def test_a_log_of_the_base_goes_on_over_several_applies(self):
+        self.begin(log="base\n", other="other\n")
+        with open(self.point / "log", "a", buffering=1) as log:
+            log.write("1\n")
+            number = os.fstat(log.fileno()).st_ino
+            for count in range(2, 6):
+                self.apply()
+                self.assertEqual(self.w.changes(), [])
+                self.assertEqual(os.stat(self.point / "log").st_ino, number)
+                (self.point / f"new{count}").write_text("new\n")  # so that each apply writes something
+                if count % 2 == 0:
+                    self.apply()
+                log.write(f"{count}\n")
+                os.fsync(log.fileno())
+                self.assertIn("M f /log", self.w.changes())
+            text = "base\n1\n2\n3\n4\n5\n"
+            self.assertEqual((self.point / "log").read_text(), text)
+        self.apply()
+        self.assertEqual(self.read("log"), text)
+        self.check_clean()
+
+    def test_a_log_of_the_base_follows_what_the_host_makes_of_it(self):
+        self.begin(log="base\n", other="other\n")
+        with open(self.point / "log", "a+", buffering=1) as log:
+            log.write("1\n")
+            self.apply()
+            (self.base / "fresh").write_text("replaced\n")
+            os.rename(self.base / "fresh", self.base / "log")
+            mounted.wait_for(lambda: (self.point / "log").read_text() == "replaced\n", "the host's file does not show")
+            log.write("2\n")
+            self.assertEqual(self.w.changes(), ["M f /log"])
+            self.apply()
+            self.assertEqual(self.read("log"), "replaced\n2\n")
+            with open(self.base / "log", "a") as edited:
+                edited.write("in place\n")
+            (self.base / "log").chmod(0o600)
+            text = "replaced\n2\nin place\n"
+            mounted.wait_for(lambda: (self.point / "log").read_text() == text, "the host's line does not show")
+            mounted.wait_for(lambda: os.fstat(log.fileno()).st_mode & 0o777 == 0o600, "the host's mode does not show")
+            log.seek(0)
+            self.assertEqual(log.read(), text)
+            self.assertEqual(self.w.changes(), [])
+        self.check_clean()
+
+    def test_what_the_host_makes_of_a_changed_file_is_not_overwritten(self):
+        self.begin(log="base\n")
+        with open(self.point / "log", "a", buffering=1) as log:
+            log.write("1\n")
+            self.apply()
+            log.write("2\n")
+            (self.base / "log").write_text("of the host\n")
+            self.assertIn("conflict: /log: it was changed in the base", self.w.fails("apply", self.w.id))
+            self.assertEqual((self.point / "log").read_text(), "base\n1\n2\n")
+        self.assertEqual(self.read("log"), "of the host\n")
+        self.end()
+
+    def test_after_an_undo_the_session_has_what_the_base_has(self):
+        self.begin(log="base\n")
+        with open(self.point / "log", "a+", buffering=1) as log:
+            log.write("1\n")
+            self.apply()
+            self.w.warren("undo", self.w.id)
+            mounted.wait_for(lambda: (self.point / "log").read_text() == "base\n", "the old content does not show")
+            log.write("2\n")
+        self.apply()
+        self.assertEqual(self.read("log"), "base\n2\n")
+        self.check_clean()
+
+    def test_a_large_file_of_the_base_goes_on_and_is_not_copied(self):
+        size = 4 << 20
+        self.begin(other="other\n")
+        (self.base / "large").write_bytes(b"x" * size)
+        with open(self.point / "large", "r+b", buffering=0) as file:
+            for at in (0, size // 2, size - 1):
+                file.seek(at)
+                file.write(b"1")
+                self.apply()
+                file.seek(at)
+                self.assertEqual(file.read(1), b"1")
+                self.assertEqual((self.point / "large").read_bytes(), (self.base / "large").read_bytes())
+            file.seek(1)
+            file.write(b"discarded")
+            self.w.warren("discard", "--yes", self.w.id)
+            self.assertEqual(self.w.changes(), [])
+            file.seek(0)
+            self.assertEqual(file.read(10), b"1xxxxxxxxx")
+            stored = int(self.w.warren("sql", self.w.id, "select coalesce(sum(length(data)), 0) from fs_data").split()[-1])
+            self.assertLess(stored, size // 4)
+            file.seek(5)
+            file.write(b"2")
+        self.apply()
+        self.assertEqual((self.base / "large").read_bytes()[:7], b"1xxxx2x")
+        self.check_clean()
+
+    def test_a_database_of_the_base_goes_on(self):
+        self.begin(other="other\n")
+        with sqlite3.connect(self.base / "app.db") as made:
+            made.execute("create table t(x)")
+        made.close()
+        server = sqlite3.connect(self.point / "app.db")
+        for count in range(1, 4):
+            server.execute("insert into t values(?)", (count,))
+            server.commit()
+            self.apply()
+            reader = sqlite3.connect(self.point / "app.db")
+            self.assertEqual(reader.execute("select count(*) from t").fetchone(), (count,))
+            reader.close()
+            (self.point / f"new{count}").write_text("new\n")
+            self.apply()
+        server.execute("insert into t values(4)")
+        server.commit()
+        server.close()
+        self.apply()
+        with sqlite3.connect(self.base / "app.db") as base:
+            self.assertEqual(base.execute("select count(*) from t").fetchone(), (4,))
+            self.assertEqual(base.execute("pragma integrity_check").fetchone(), ("ok",))
+        base.close()
+        self.check_clean()
+
+    def test_a_file_whose_attributes_alone_were_applied_goes_on(self):
+        self.begin(script="#!/bin/sh\necho hello\n", tagged="tagged\n", unread="#!/bin/sh\necho unread\n")
+        (self.point / "script").read_text()
+        (self.point / "script").chmod(0o755)
+        (self.point / "unread").chmod(0o755)
+        os.setxattr(self.point / "tagged", "user.a", b"1")
+        for text in ("1\n", "2\n"):
+            self.apply()
+            self.assertEqual(self.w.changes(), [])
+            for name, said in (("script", b"hello\n"), ("unread", b"unread\n")):
+                self.assertEqual(subprocess.check_output([self.point / name]), said)
+            with open(self.point / "tagged", "a") as tagged:
+                tagged.write(text)
+        os.rename(self.point / "script", self.point / "moved")
+        os.unlink(self.point / "unread")
+        self.assertEqual(self.w.changes(), ["R f /script -> /moved", "M f /tagged", "D f /unread"])
+        self.apply()
+        self.assertEqual((self.read("tagged"), self.read("moved")), ("tagged\n1\n2\n", "#!/bin/sh\necho hello\n"))
+        self.assertEqual(os.listdir(self.point), os.listdir(self.base))
+        self.check_clean()
+
+    def test_discard_gives_a_file_of_the_base_back_to_those_who_have_it_open(self):
+        self.begin(log="base\n")
+        with open(self.point / "log", "a+", buffering=1) as log:
+            log.write("1\n")
+            self.apply()
+            log.write("2\n")
+            self.w.warren("discard", "--yes", self.w.id)
+            self.assertEqual(self.w.changes(), [])
+            log.write("3\n")
+            log.seek(0)
+            self.assertEqual(log.read(), "base\n1\n3\n")
+        self.apply()
+        self.assertEqual(self.read("log"), "base\n1\n3\n")
         self.check_clean()
 
     def test_what_the_host_changes_afterwards_is_not_overwritten(self):
