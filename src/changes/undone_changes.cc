@@ -32,7 +32,11 @@ Status follow_base(const AgentOverlay& overlay, const UpperNode& node) {
 }
 
 Status take_up(const AgentOverlay& overlay, const UpperNode& node) {
-  if (!node.origin->base_path.empty()) return Ok{};  // a copy of the base's file, which it follows by itself
+  bool is_copy = !node.origin->base_path.empty();
+  if (is_copy && node.is_untouched()) return Ok{};  // it follows the base by itself
+  bool is_of_place = !is_copy || node.origin->base_path == node.place;
+  std::vector<ByteRange> in_base = WARREN_TRY(overlay.upper.list_base_ranges(node.node.inode));
+  if (!is_of_place || !in_base.empty()) return Ok{};  // a part of it is in the base: it must stay a copy
   if (!node.there) {
     bool is_own = node.is_kept_new() || node.node.is_directory();
     return is_own ? overlay.upper.remove_origin(node.node.inode) : Status(Ok{});
