@@ -9,10 +9,12 @@
 #include "agent/agent.h"
 #include "agent/create.h"
 #include "agent/locate.h"
+#include "agent/pattern_places.h"
 #include "base/limits.h"
 #include "base/path.h"
 #include "store/cipher_patterns.h"
 #include "store/history.h"
+#include "store/overlay_schema.h"
 #include "store/sqlite_fs.h"
 #include "store/table_names.h"
 
@@ -55,6 +57,27 @@ struct KnownKeys {
 KnownKeys known_keys(Store& store) {
   if (store.content_keys() == nullptr) return {};
   return {.keys = store.content_keys()->rows(), .patterns = store.content_keys()->patterns()};
+}
+
+// Only new ones are refused. With a base, the first tree is the project's, which has any names; an agent that is
+// encrypted as a whole leaves nothing out.
+Status check_places(const FileEncryption& options, Store& store, const KnownKeys& known, FileEncryptionReport& report) {
+  std::optional<std::string> base = WARREN_TRY(find_overlay_base(store));
+  bool is_all_encrypted = store.database().key() != nullptr;
+  for (const std::string& pattern : options.patterns) {
+    bool is_checked = !base && known.find(pattern) == nullptr;
+    Status checked = is_checked ? check_matches_files(pattern) : Status(Ok{});
+    if (!checked.ok() && is_all_encrypted) {
+      return std::move(checked).take_error().with_hint("the agent is encrypted as a whole, and this with it");
+    }
+    WARREN_TRY(std::move(checked));
+    if (is_all_encrypted) continue;
+    for (std::string& place : list_places_left_out(pattern, options.mounts)) {
+      bool is_known = std::ranges::find(report.left_out, place) != report.left_out.end();
+      if (!is_known) report.left_out.push_back(std::move(place));
+    }
+  }
+  return Ok{};
 }
 
 // Runs `change` while nobody else has the agent open.
@@ -109,6 +132,21 @@ Status count_checkpoints(Store& store, FileEncryptionReport& report) {
   return Ok{};
 }
 
+// Only those that need a key which these patterns had before.
+Status count_checkpoints_of_old_keys(Store& store, const FileEncryption& options, FileEncryptionReport& report) {
+  KnownKeys known = known_keys(store);
+  for (const ContentKeyRow& row : known.keys) {
+    bool is_old = row.replaced_by && std::ranges::any_of(options.patterns, [&](const std::string& one) {
+                    const CipherPattern* pattern = known.find(one);
+                    return pattern != nullptr && pattern->key == *row.replaced_by;
+                  });
+    if (!is_old) continue;
+    KeyUse use = WARREN_TRY(measure_key_use(store, row.id));
+    report.checkpoints += use.checkpoints;
+  }
+  return Ok{};
+}
+
 Error unknown_pattern(const std::string& pattern, const KnownKeys& known) {
   std::vector<std::string> names;
   for (const CipherPattern& one : known.patterns) names.push_back(quote(one.pattern));
@@ -158,6 +196,7 @@ Result<FileEncryptionReport> encrypt_files(const FileEncryption& options, Clock&
   {
     auto store = WARREN_TRY(open_with_keys(report.path, clock));
     known = known_keys(*store);
+    WARREN_TRY(check_places(options, *store, known, report));
     bool uses_newest = known.newest() && !options.source;
     if (uses_newest) WARREN_TRY(store->content_keys()->get(*known.newest()).within("encrypt files"));
   }
@@ -272,7 +311,7 @@ Result<FileEncryptionReport> rekey_files(const FileEncryption& options, Clock& c
   }
   auto store = WARREN_TRY(open_with_keys(report.path, clock));
   WARREN_TRY(say_what_was_done(finish_replacing_keys(*store, report.done), report.done, "given the new key"));
-  WARREN_TRY(count_checkpoints(*store, report));
+  WARREN_TRY(count_checkpoints_of_old_keys(*store, options, report));
   store.reset();
   WARREN_TRY(find_keys(options, report, clock));
   return report;

@@ -17,6 +17,7 @@ namespace warren {
 struct FileEncryption {
   std::string id_or_path;
   std::vector<std::string> patterns;
+  std::vector<std::string> mounts{};  // paths at which something is mounted, for FileEncryptionReport::left_out
   std::optional<KeySource> source;  // of a new key; default: a random one, or for encrypt_files the newest that exists
 };
 
@@ -24,14 +25,16 @@ struct FileEncryptionReport {
   std::string path;
   RecodedFiles done;
   std::vector<ContentKeyPlace> keys;  // of the patterns; none after decrypt_files
-  std::uint64_t checkpoints = 0;      // that may have the files as they were
+  std::vector<std::string> left_out;  // by encrypt_files: where patterns match what is not a file and not encrypted
+  // That may have the files as they were; after rekey_files: that need a key which was replaced.
+  std::uint64_t checkpoints = 0;
   // Why the file may still have unencrypted content in unused pages: somebody has the agent open, or the disk is too
   // full for a copy.
   std::optional<Error> not_compact;
 };
 
 // Changing keys or patterns: kBusy if any process has the agent open. Without such a change others may use it. An error
-// after that change says what has been done.
+// after that change says what has been done. kInvalid for a pattern that matches no file (agent/pattern_places.h).
 Result<FileEncryptionReport> encrypt_files(const FileEncryption& options, Clock& clock);
 // kNotFound if nothing is encrypted by these patterns. What another pattern matches stays encrypted, with its key.
 Result<FileEncryptionReport> decrypt_files(const FileEncryption& options, Clock& clock);

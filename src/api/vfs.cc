@@ -7,13 +7,14 @@
 #include "base/json.h"
 #include "fs/expiry.h"
 #include "fs/path_ops.h"
+#include "vfs/on_record.h"
 #include "vfs/values.h"
 
 namespace warren::v1 {
 namespace {
 
 struct OpenPath {
-  FileSystem& view;
+  NamespaceView& view;
   std::string path;
 };
 
@@ -46,7 +47,7 @@ Result<OpenPath> open_path(AgentState& state, Space space, std::string_view path
 
 Result<std::string> Vfs::read(std::string_view path) {
   OpenPath at = WARREN_TRY(open_path(*state_, space_, path, "read"));
-  return read_file(at.view, at.path);
+  return on_record(at.view, "read", at.path, read_file(at.view, at.path));
 }
 
 Status Vfs::write(std::string_view path, std::string_view value, const VfsWriteOptions& options) {
@@ -70,12 +71,12 @@ Result<bool> Vfs::exists(std::string_view path) {
 
 Result<std::vector<std::string>> Vfs::list(std::string_view path) {
   OpenPath at = WARREN_TRY(open_path(*state_, space_, path, "list"));
-  return read_dir(at.view, at.path);
+  return on_record(at.view, "list", at.path, read_dir(at.view, at.path));
 }
 
 Status Vfs::remove(std::string_view path, const RemoveOptions& options) {
   OpenPath at = WARREN_TRY(open_path(*state_, space_, path, "delete"));
-  return warren::remove(at.view, at.path, to_internal(options));
+  return on_record(at.view, "delete", at.path, warren::remove(at.view, at.path, to_internal(options)));
 }
 
 Result<VfsStat> Vfs::stat(std::string_view path) {

@@ -24,6 +24,15 @@ std::optional<std::string> environment_variable(std::string_view name) {
 constexpr int kMountWrongUse = 1;
 constexpr int kMountFailed = 32;
 
+// SIGUSR1 takes a checkpoint of what a command serves; commands that serve no agent ignore it. By a handler, which
+// programs that they start do not inherit.
+void ignore_checkpoint_signal() {
+  struct sigaction action {};
+  action.sa_handler = [](int) {};
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGUSR1, &action, nullptr);
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -37,6 +46,7 @@ int main(int count, char** words) {
   }
   // A closed pipe is handled as a write error, so that the agent is closed properly first.
   std::signal(SIGPIPE, SIG_IGN);
+  ignore_checkpoint_signal();
 
   bool is_agentfs = count > 0 && base_name(words[0]) == "agentfs";
   Dialect dialect = is_agentfs ? Dialect::kAgentFs : Dialect::kWarren;

@@ -214,6 +214,19 @@ Status Host::serve(int stop_fd) {
   return Ok{};
 }
 
+std::vector<std::string> Host::take_checkpoints() {
+  std::vector<std::string> problems;
+  for (const std::string& id : agents_.list_open()) {
+    Result<std::shared_ptr<HostedAgent>> agent = agents_.get(id);
+    if (!agent.ok() && agent.error().code() == Code::kNotFound) continue;  // deleted meanwhile
+    std::vector<std::string> lines;
+    if (agent.ok()) lines = (*agent)->take_checkpoint();
+    else lines.push_back(fmt::format("no checkpoint was taken: {}", agent.error().message()));
+    for (const std::string& line : lines) problems.push_back(fmt::format("agent {}: {}", quote(id), line));
+  }
+  return problems;
+}
+
 bool Host::is_allowed_user(uid_t uid) const {
   if (uid == 0 || uid == ::geteuid()) return true;
   return std::ranges::find(options_.users, uid) != options_.users.end();

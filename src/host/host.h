@@ -97,6 +97,9 @@ class Host {
 
   // Serves until `stop_fd` is readable; then ends what is being answered, and returns.
   Status serve(int stop_fd);
+  // Of each agent that has been used here; the others have nothing in this process. From any thread, also while it
+  // serves. Returns lines for people: what is not covered, and which have none.
+  std::vector<std::string> take_checkpoints();
   const std::string& socket() const { return options_.socket; }
 
  private:

@@ -9,6 +9,7 @@
 
 #include "base/path.h"
 #include "host/operations.h"
+#include "vfs/on_record.h"
 
 namespace warren {
 namespace {
@@ -28,6 +29,9 @@ bool may_be_reported(Code code) {
                                  Code::kTimeout,  Code::kNameTooLong, Code::kUnavailable};
   return std::ranges::find(kReported, code) != kReported.end();
 }
+
+// The name of an operation in audit trails.
+std::string_view recorded_name(std::string_view op) { return op == "remove" ? "delete" : op; }
 
 Rights rights_for(Scope::Verb verb) {
   switch (verb) {
@@ -123,12 +127,15 @@ Status Requests::record(const HostClientIdentity& client, const std::string& op,
   if (!own.ok()) return Ok{};  // it has no trail here
   std::string path = fmt::format("/agent/{}{}", target.agent, target.path == "/" ? "" : target.path);
   Status outcome = answer.ok() ? Status(Ok{}) : Status(answer.error());
-  return (*own)->own_view()->record(op == "remove" ? "delete" : op, path, outcome);
+  return (*own)->own_view()->record(recorded_name(op), path, outcome);
 }
 
 Result<Frame> Requests::run_own(const std::string& op, const Target& target, const Frame& request) {
   std::shared_ptr<HostedAgent> agent = WARREN_TRY(agents_.get(target.agent));
-  return run_operation(op, target.path, request, {agent->names(), *agent->own_view(), clock_, ""});
+  std::shared_ptr<NamespaceView> view = agent->own_view();
+  Result<Frame> answer = run_operation(op, target.path, request, {agent->names(), *view, clock_, ""});
+  bool is_noted_here = op == "read" || op == "list" || op == "remove";  // what else fails is noted by the view
+  return is_noted_here ? on_record(*view, recorded_name(op), target.path, std::move(answer)) : std::move(answer);
 }
 
 Result<Frame> Requests::run_as_peer(const HostClientIdentity& client, const std::string& op, const Target& target,

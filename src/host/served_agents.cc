@@ -108,4 +108,11 @@ std::size_t ServedAgents::open_count() const {
   return slots_.size();
 }
 
+std::vector<std::string> ServedAgents::list_open() const {
+  std::lock_guard lock(mutex_);
+  std::vector<std::string> ids;
+  for (const auto& [id, slot] : slots_) ids.push_back(id);
+  return ids;
+}
+
 }  // namespace warren

@@ -16,6 +16,7 @@
 
 #include "agent/agent.h"
 #include "agent/agent_namespace.h"
+#include "agent/signal_checkpoint.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "vfs/grants.h"
@@ -29,6 +30,8 @@ class HostedAgent {
   static Result<std::unique_ptr<HostedAgent>> open(const std::string& path, const AgentNamespaceOptions& options,
                                                    Clock& clock);
   AgentNamespace& names() { return *names_; }
+  // Of this agent alone; returns what take_signal_checkpoint() does.
+  std::vector<std::string> take_checkpoint() { return take_signal_checkpoint(*agent_, &names_->mounted()); }
 
   // The agent's own. One for all its connections, so that a limit of the policy holds for them together.
   std::shared_ptr<NamespaceView> own_view();
@@ -63,6 +66,7 @@ class ServedAgents {
   Result<std::shared_ptr<HostedAgent>> get(std::string_view id);
   bool is_served(std::string_view id) const { return find_file(id).has_value(); }
   std::size_t open_count() const;
+  std::vector<std::string> list_open() const;  // ids of those that were used
 
  private:
   struct FileIdentity {

@@ -11,6 +11,7 @@
 #include "text/mime.h"
 #include "tools/file_tools.h"
 #include "tools/search_walk.h"
+#include "vfs/on_record.h"
 
 namespace warren::mcp {
 namespace {
@@ -135,7 +136,9 @@ Answer read_resource(Request& request) {
   if (uri->starts_with(kKeyScheme)) return read_key(request, *uri);
   Result<std::string> path = resource_path(request, *uri, "read");
   if (!path.ok()) return read_failure(request, *uri, path.error());
-  Result<std::string> bytes = read_file(request.service.view(), *path, {.size_bytes_max = kResourceBytesMax});
+  NamespaceView& view = request.service.view();
+  Result<std::string> bytes =
+      on_record(view, "read", *path, read_file(view, *path, {.size_bytes_max = kResourceBytesMax}));
   if (!bytes.ok()) return read_failure(request, *uri, bytes.error());
   if (Status noted = request.service.view().check_recorded(); !noted.ok()) return rpc_error(noted.error());
   return contents_of(*uri, *path, *bytes);

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "agent/checkpoints.h"
+#include "agent/signal_checkpoint.h"
 #include "base/path.h"
 #include "changes/upper_edit.h"
 #include "fuse/mount_point.h"
@@ -48,13 +48,9 @@ Status wait_for_end(ServedAgent& served, Signals& signals, const ServeOptions& o
   for (;;) {
     int signal = WARREN_TRY(signals.wait(served.mounted().ended_fd()));
     if (signal != SIGUSR1) return Ok{};
-    std::vector<std::string> problems;
-    Result<Checkpoint> taken = take_automatic_checkpoint(
-        served.agent(),
-        {.name = "signal", .cause = "signal", .mounted = served.mounted_state(), .problems = &problems});
+    std::vector<std::string> problems = take_signal_checkpoint(served.agent(), served.mounted_state());
     if (!options.warn) continue;
-    if (!taken.ok()) options.warn(fmt::format("no checkpoint was taken: {}", taken.error().message()));
-    for (const std::string& problem : problems) options.warn(fmt::format("checkpoint: {}", problem));
+    for (const std::string& problem : problems) options.warn(problem);
   }
 }
 

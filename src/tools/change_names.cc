@@ -9,6 +9,7 @@
 #include "tools/file_tools.h"
 #include "tools/schema.h"
 #include "vfs/namespace.h"
+#include "vfs/on_record.h"
 
 namespace warren {
 namespace {
@@ -50,7 +51,7 @@ Result<RemovedTree> tree_below(ToolContext& context, const std::string& path) {
 Result<ToolAnswer> remove_answer(ToolContext& context, const Json& arguments) {
   std::string path = WARREN_TRY(path_argument(context, arguments, "path", "delete"));
   bool is_recursive = flag_argument(arguments, "recursive");
-  Attributes node = WARREN_TRY(lstat(context.view, path));
+  Attributes node = WARREN_TRY(on_record(context.view, "delete", path, lstat(context.view, path)));
   if (node.is_directory() && is_recursive) {
     bool is_refused = WARREN_TRY(leads_to_mount(context.view, node));
     if (!is_refused) WARREN_TRY(check_removal(context, "Remove", path, [&] { return tree_below(context, path); }));

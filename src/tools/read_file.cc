@@ -10,6 +10,7 @@
 #include "tools/file_tools.h"
 #include "tools/schema.h"
 #include "vfs/namespace.h"
+#include "vfs/on_record.h"
 
 namespace warren {
 namespace {
@@ -64,7 +65,7 @@ Json describe_part(const std::string& path, const FilePart& part) {
 
 Result<ToolAnswer> read_file_answer(ToolContext& context, const Json& arguments) {
   std::string path = WARREN_TRY(path_argument(context, arguments, "path", "read"));
-  FilePart part = WARREN_TRY(read_part(context, path, arguments));
+  FilePart part = WARREN_TRY(on_record(context.view, "read", path, read_part(context, path, arguments)));
   std::string encoding = text_argument(arguments, "encoding");
   if (encoding != "base64") cut_to_characters(part);
   ToolAnswer answer;

@@ -9,6 +9,7 @@
 #include "tools/file_tools.h"
 #include "tools/schema.h"
 #include "vfs/namespace.h"
+#include "vfs/on_record.h"
 
 namespace warren {
 namespace {
@@ -27,7 +28,8 @@ Result<ToolAnswer> readdir_answer(ToolContext& context, const Json& arguments) {
   std::string path = WARREN_TRY(path_argument(context, arguments, "path", "list"));
   std::string after = WARREN_TRY(name_after(arguments));
   std::size_t limit = std::min<std::size_t>(count_argument(arguments, "limit", kToolPageEntries), kToolPageEntries);
-  std::vector<NamedAttributes> all = WARREN_TRY(read_dir_plus(context.view, path));
+  std::vector<NamedAttributes> all =
+      WARREN_TRY(on_record(context.view, "list", path, read_dir_plus(context.view, path)));
   auto from = std::upper_bound(all.begin(), all.end(), after,
                                [](const std::string& name, const NamedAttributes& one) { return name < one.name; });
   if (after.empty()) from = all.begin();

@@ -9,6 +9,7 @@
 #include "tools/file_tools.h"
 #include "tools/schema.h"
 #include "vfs/namespace.h"
+#include "vfs/on_record.h"
 
 namespace warren {
 namespace {
@@ -80,7 +81,8 @@ Result<ToolAnswer> tree_answer(ToolContext& context, const Json& arguments) {
   std::string path = WARREN_TRY(path_argument(context, arguments, "path", "list"));
   TreeDrawing drawing(context, std::min<std::uint64_t>(count_argument(arguments, "depth", 3), 64),
                       std::min<std::uint64_t>(count_argument(arguments, "limit", 500), kTreeEntriesMax));
-  WARREN_TRY(read_dir(context.view, path));  // a start that may not be listed is an error
+  WARREN_TRY(on_record(context.view, "list", path,
+                       read_dir(context.view, path)));  // a start that may not be listed is an error
   WARREN_TRY(drawing.draw(path, "", 1));
   return drawing.answer(path);
 }

@@ -14,6 +14,7 @@
 #include "tools/file_tools.h"
 #include "tools/schema.h"
 #include "vfs/namespace.h"
+#include "vfs/on_record.h"
 #include "vfs/values.h"
 
 namespace warren {
@@ -46,7 +47,8 @@ Result<std::string> data_to_store(const std::string& path, const Json& arguments
 
 Result<ToolAnswer> vfs_read(ToolContext& context, const Json& arguments) {
   std::string path = WARREN_TRY(path_argument(context, arguments, "path", "read"));
-  std::string bytes = WARREN_TRY(read_file(context.view, path, {.size_bytes_max = kToolReadBytesMax}));
+  std::string bytes = WARREN_TRY(
+      on_record(context.view, "read", path, read_file(context.view, path, {.size_bytes_max = kToolReadBytesMax})));
   ToolAnswer answer;
   if (path.ends_with(".json")) {
     if (Result<Json> value = parse_json(bytes); value.ok()) {
@@ -91,7 +93,7 @@ Result<ToolAnswer> vfs_append(ToolContext& context, const Json& arguments) {
 
 Result<ToolAnswer> vfs_list(ToolContext& context, const Json& arguments) {
   std::string path = WARREN_TRY(path_argument(context, arguments, "path", "list"));
-  std::vector<std::string> names = WARREN_TRY(read_dir(context.view, path));
+  std::vector<std::string> names = WARREN_TRY(on_record(context.view, "list", path, read_dir(context.view, path)));
   ToolAnswer answer;
   bool is_cut = names.size() > kToolPageEntries;
   if (is_cut) names.resize(kToolPageEntries);
@@ -104,7 +106,7 @@ Result<ToolAnswer> vfs_list(ToolContext& context, const Json& arguments) {
 
 Result<ToolAnswer> vfs_delete(ToolContext& context, const Json& arguments) {
   std::string path = WARREN_TRY(path_argument(context, arguments, "path", "delete"));
-  WARREN_TRY(remove(context.view, path));
+  WARREN_TRY(on_record(context.view, "delete", path, remove(context.view, path)));
   return vfs_done(fmt::format("Deleted {}", path));
 }
 

@@ -14,6 +14,7 @@
 #include "testing/temp_dir.h"
 #include "vfs/audit_file_fs.h"
 #include "vfs/namespace.h"
+#include "vfs/on_record.h"
 #include "vfs/values.h"
 
 namespace warren {
@@ -278,6 +279,27 @@ TEST(AuditFs, WhereNothingIsRecordedThereIsNoTable) {
   EXPECT_EQ(store->audit().head().take_value().seq, 0);
   Statement find = store->database().prepare("SELECT count(*) FROM sqlite_schema WHERE name='wr_audit'").take_value();
   EXPECT_EQ(find.find_integer().take_value(), 0);
+}
+
+TEST_P(AuditFsTest, AnOperationThatFindsNoFileIsRecordedOnce) {
+  news();
+  auto read = [&](const std::string& path) { return on_record(*user_, "read", path, read_file(*user_, path)); };
+  EXPECT_EQ(error_of(read("/none")), Code::kNotFound);
+  EXPECT_EQ(error_of(read("/mem")), Code::kIsDirectory);
+  EXPECT_THAT(news(), ElementsAre("read /none not_found", "read /mem is_directory"));
+  EXPECT_EQ(error_of(on_record(*user_, "list", "/none", read_dir(*user_, "/none"))), Code::kNotFound);
+  EXPECT_EQ(error_of(on_record(*user_, "delete", "/none/x", remove(*user_, "/none/x"))), Code::kNotFound);
+  EXPECT_EQ(error_of(on_record(*user_, "delete", "/mem", remove(*user_, "/mem"))), Code::kIsDirectory);
+  EXPECT_THAT(news(), ElementsAre("list /none not_found", "delete /none/x not_found", "delete /mem is_directory"));
+}
+
+TEST_P(AuditFsTest, AnOperationThatTheViewRecordsIsNotRecordedTwice) {
+  ASSERT_OK(write_file(*kernel_, "/policy/rules", as_bytes("x")));
+  ASSERT_OK(make_dirs(*user_, "/full/inside"));
+  news();
+  EXPECT_EQ(error_of(on_record(*user_, "delete", "/policy/rules", remove(*user_, "/policy/rules"))), Code::kDenied);
+  EXPECT_EQ(error_of(on_record(*user_, "delete", "/full", remove_dir(*user_, "/full"))), Code::kNotEmpty);
+  EXPECT_THAT(news(), ElementsAre("delete /policy/rules permission_denied", "delete /full not_empty"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, AuditFsTest, ::testing::Values(Commits::kEach, Commits::kGrouped));

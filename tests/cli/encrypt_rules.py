@@ -245,6 +245,56 @@ class EncryptRulesTest(EncryptCase):
 
     # What is said.
 
+    def test_places_that_are_not_files_are_refused_or_named(self):
+        self.warren("init", "a")
+        for pattern, what in (("/mem/working/*", "working memory"), ("/state/checkpoints/*", "the list of checkpoints")):
+            said = self.refused("encrypt", "a", pattern)
+            self.assertIn(f"'{pattern}' matches no file of the agent", said)
+            self.assertIn(what, said)
+            self.assertIn("`warren encrypt ID` encrypts the whole agent", said)
+        self.assertEqual(self.notes(), [])  # nothing was begun
+        said = self.warren("encrypt", "a", "/mem", "/state")
+        self.assertIn("not encrypted, since patterns are for files: /mem/working, /state/checkpoints; ", said)
+        shown = json.loads(self.warren("encrypt", "a", "/secrets", "--json"))
+        self.assertEqual(shown["left_out"], [])
+        shown = json.loads(self.warren("encrypt", "a", "/mem", "--json"))
+        self.assertEqual(shown["left_out"], [{"path": "/mem/working"}])
+
+    def test_a_mount_that_a_pattern_seems_to_cover_is_named(self):
+        self.warren("init", "a")
+        mounts = self.dir / "home/.config/warren/mounts"
+        mounts.mkdir(parents=True)
+        (mounts / "a.toml").write_text('[[mount]]\npath = "/data"\nbackend = "memory:"\n')
+        self.assertIn("/data", self.warren("vfs", "a", "mounts"))
+        self.assertIn("not encrypted, since patterns are for files: /data; ", self.warren("encrypt", "a", "/data/*"))
+
+    def test_a_whole_encrypted_agent_leaves_nothing_out(self):
+        self.warren("init", "a", "--encrypt")
+        self.assertNotIn("not encrypted", self.warren("encrypt", "a", "/mem"))
+        self.assertIn("encrypted as a whole, and this with it", self.refused("encrypt", "a", "/mem/working"))
+        self.warren("vfs", "a", "write", "/mem/working/plan", SECRET)
+        self.warren("checkpoint", "a", "take", "one")
+        for folder in (self.work, self.dir / "runtime"):
+            for file in folder.rglob("*.db*"):
+                self.assertNotIn(SECRET.encode(), file.read_bytes(), file)
+
+    def test_a_project_may_have_directories_of_these_names(self):
+        base = self.dir / "base"
+        (base / "state/checkpoints").mkdir(parents=True)
+        self.warren("init", "a", "--base", str(base))
+        self.warren("encrypt", "a", "/state/checkpoints")
+        self.warren("fs", "a", "write", "/state/checkpoints/weights", SECRET)
+        self.assertNotIn(SECRET.encode(), self.file_of("a").read_bytes())
+
+    def test_a_rekey_says_that_checkpoints_need_the_old_key_only_if_they_do(self):
+        self.warren("init", "a")
+        self.warren("encrypt", "a", "/secrets")
+        self.warren("checkpoint", "a", "take", "empty")
+        self.warren("fs", "a", "write", "/secrets/x", SECRET)
+        self.assertNotIn("checkpoints need the old key", self.warren("rekey", "a", "/secrets"))
+        self.warren("checkpoint", "a", "take", "full")
+        self.assertIn("checkpoints need the old key", self.warren("rekey", "a", "/secrets"))
+
     def test_every_run_says_where_the_key_is(self):
         self.make()
         first = self.warren("encrypt", "a", "/secrets")

@@ -9,6 +9,7 @@ import os
 import pathlib
 import resource
 import select
+import signal
 import socket
 import struct
 import sys
@@ -418,6 +419,52 @@ class Robust(unittest.TestCase):
         self.host = self.world.up("--user", "65534")
         with self.as_nobody(greeting) as (_, pipe):
             self.assertIn(b"challenge", pipe.read())
+
+    def checkpoints(self, agent):
+        return [one["name"] for one in json.loads(self.world.warren("checkpoint", agent, "list", "--json"))]
+
+    def test_sigusr1_takes_a_checkpoint_of_each_agent_in_use(self):
+        self.world.warren("init", "unused")
+        for agent in ("a", "b"):
+            self.client(agent).write("/mem/working/plan", agent.encode())
+        self.host.send_signal(signal.SIGUSR1)
+        for agent in ("a", "b"):
+            wait_for(lambda: self.checkpoints(agent) == ["signal"], f"a checkpoint of {agent}")
+            shown = json.loads(self.world.warren("checkpoint", agent, "show", "signal", "--json"))
+            self.assertIn("/mem/working", shown["mounts"])
+        self.assertEqual(self.checkpoints("unused"), [])
+        self.assert_serves()
+        self.host.send_signal(signal.SIGUSR1)
+        wait_for(lambda: len(self.checkpoints("b")) == 2, "a second checkpoint")
+        self.assertEqual(self.world.end(self.host), 0)
+        self.assertEqual(self.host.stderr.read(), b"")
+
+    def test_an_agent_without_a_checkpoint_is_named_and_the_others_have_theirs(self):
+        self.client("a").write("/mem/working/plan", b"a")
+        self.client("b").write("/mem/working/plan", b"b")
+        os.replace(self.world.dir / ".agentfs/a.db", self.world.dir / "kept.db")
+        (self.world.dir / ".agentfs/a.db").write_text("not a database")
+        self.host.send_signal(signal.SIGUSR1)
+        wait_for(lambda: self.checkpoints("b") == ["signal"], "a checkpoint of b")
+        self.assertEqual(self.world.end(self.host), 0)
+        self.assertRegex(self.host.stderr.read().decode(), "^warren: agent 'a': no checkpoint was taken: ")
+
+    def test_a_missing_path_is_on_the_record_whatever_the_door(self):
+        client = self.client("a")
+        for op in ("read", "list", "remove"):
+            with self.assertRaises(Refused) as refused:
+                client.call(op, "/none")
+            self.assertEqual(refused.exception.code, "not_found")
+        with self.assertRaises(Refused):
+            client.call("read", "/none", offset=1)
+        self.assertFalse(client.exists("/none"))
+        for words in (("read", "/none"), ("ls", "/none"), ("rm", "/none"), ("exists", "/none"), ("stat", "/none")):
+            self.assertEqual(self.world.run("vfs", "a", *words).returncode, 1)
+        lines = self.world.warren("audit", "a", "show", "--all", "--outcome", "failed", "--json").splitlines()
+        events = [(one["door"], one["op"], one["path"], one["err"]) for one in map(json.loads, lines)]
+        self.assertEqual(events, [(door, op, "/none", "not_found")
+                                  for door, ops in (("host", ("read", "list", "delete", "read")),
+                                                    ("vfs", ("read", "list", "delete"))) for op in ops])
 
     def test_a_client_does_not_trust_a_host_of_another_user(self):
         if os.geteuid() != 0:

@@ -60,6 +60,23 @@ class Edges(RelayCase):
         self.wait(lambda: list(self.root.glob("archive/*/alice/1-aaaaaaaa.msg.strange")))
         self.assertEqual(self.log_events("read_failed"), [])
 
+    def test_the_signal_for_checkpoints_changes_nothing(self):
+        self.up()
+        self.agent("alice", "bob")
+        self.process.send_signal(signal.SIGUSR1)
+        message = self.send("alice", "TO: bob\n\nhello")
+        self.wait(lambda: self.state(message) == {"bob": "delivered"})
+        tail = subprocess.Popen([WARREN, "relay", "tail", "--follow", "--root", self.root], stdout=subprocess.PIPE)
+        self.addCleanup(tail.stdout.close)
+        self.addCleanup(tail.wait)
+        self.addCleanup(tail.kill)
+        self.assertTrue(tail.stdout.readline())
+        tail.send_signal(signal.SIGUSR1)
+        tail.terminate()
+        self.assertIn(tail.wait(20), (0, -signal.SIGTERM))
+        self.process.terminate()
+        self.assertEqual(self.process.wait(20), 0)
+
     def test_a_large_message_that_a_power_cut_took_on_its_way_is_delivered_again(self):
         """Its rename was half on the disk: gone from where it was staged, and not in the inbox."""
         self.up()

@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/text.h"
+#include "session/mount_config.h"
 
 namespace warren::cli {
 namespace {
@@ -33,6 +34,17 @@ Result<FileEncryptionReport> change_them(const FileEncryption& options, FileChan
   return Error(Code::kInternal, "unknown change of files");
 }
 
+// For a note only: what cannot be read is left out.
+std::vector<std::string> list_mount_points(const std::string& id_or_path) {
+  std::vector<std::string> points;
+  Result<std::string> path = locate_agent(id_or_path);
+  if (!path.ok()) return points;
+  Result<std::vector<MountSpec>> mounts = load_mounts({.agent = agent_id_of(*path), .arguments = {}, .file = {}});
+  if (!mounts.ok()) return points;
+  for (const MountSpec& mount : *mounts) points.push_back(mount.path);
+  return points;
+}
+
 void print_json(Output& out, const FileEncryptionReport& report) {
   Json json{{"files", report.done.files}, {"bytes", report.done.bytes}, {"failed", report.done.failed}};
   json["problems"] = Json::array();
@@ -43,6 +55,12 @@ void print_json(Output& out, const FileEncryptionReport& report) {
   }
   set_bytes(json, "path", report.path);
   json["kept"] = report.done.kept;
+  json["left_out"] = Json::array();
+  for (const std::string& place : report.left_out) {
+    Json one;
+    set_bytes(one, "path", place);
+    json["left_out"].push_back(std::move(one));
+  }
   if (!report.keys.empty() && report.keys.front().note) set_bytes(json, "note", *report.keys.front().note);
   json["compact"] = !report.not_compact;
   out.json(json);
@@ -57,8 +75,18 @@ void print_keys(Output& out, const FileEncryptionReport& report) {
   }
 }
 
+void print_left_out(Output& out, const FileEncryptionReport& report) {
+  if (report.left_out.empty()) return;
+  std::string places;
+  for (const std::string& place : report.left_out) {
+    places += fmt::format("{}{}", places.empty() ? "" : ", ", out.name(place));
+  }
+  out.print("not encrypted, since patterns are for files: {}; `warren encrypt ID` encrypts the whole agent\n", places);
+}
+
 void print_hints(Output& out, const FileEncryptionReport& report, FileChange change) {
   print_keys(out, report);
+  print_left_out(out, report);
   if (change == FileChange::kEncrypt && report.done.files > 0 && report.checkpoints > 0) {
     out.print("{} may still have these files unencrypted: `warren checkpoint ID remove` or `prune` removes {}\n",
               report.checkpoints == 1 ? "1 checkpoint" : fmt::format("{} checkpoints", report.checkpoints),
@@ -92,7 +120,8 @@ Positional pattern_argument() {
 }
 
 Result<Exit> change_files(Context& context, const Arguments& args, FileChange change) {
-  FileEncryption options{.id_or_path = args.get("ID"), .patterns = args.all("PATTERN"), .source = {}};
+  FileEncryption options{.id_or_path = args.get("ID"), .patterns = args.all("PATTERN"), .mounts = {}, .source = {}};
+  if (change == FileChange::kEncrypt) options.mounts = list_mount_points(options.id_or_path);
   if (change != FileChange::kDecrypt) options.source = WARREN_TRY(find_key_source(args));
   std::string_view verb = verb_of(change);
   FileEncryptionReport report = WARREN_TRY(change_them(options, change, context.clock).within(verb));

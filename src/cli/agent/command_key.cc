@@ -237,8 +237,10 @@ Command make_encrypt() {
       .details =
           "Without an option the key is random. The agent must not be open. Without a pattern, all of it is "
           "encrypted: it is written anew and replaced when that is complete. With patterns, the content of matching "
-          "files is encrypted, of those that exist and of new ones; names, sizes and everything else stay visible. Of "
-          "several patterns that match a path, the one with the longer part before its first wildcard decides. "
+          "files is encrypted, of those that exist and of new ones. Names and sizes stay visible, and so does what is "
+          "not "
+          "a file: /mem/working, keys and values, the audit trail. Of several patterns that match a path, the one with "
+          "the longer part before its first wildcard decides. "
           "Interrupted, the same command goes on; it exits with 1 while unencrypted content may be left in the file. "
           "Backups, forks and checkpoints stay as they are, and what was in "
           "the old file may still be on the disk until it is overwritten.",

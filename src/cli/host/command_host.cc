@@ -3,7 +3,6 @@
 #include <cstdlib>
 #include <thread>
 
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -14,6 +13,7 @@
 #include "base/path.h"
 #include "cli/commands.h"
 #include "cli/context.h"
+#include "cli/serve/server_signals.h"
 #include "cli/show/text.h"
 #include "cli/syntax/values.h"
 #include "cli/trust/trust_input.h"
@@ -23,7 +23,6 @@
 #include "os/daemon.h"
 #include "os/error.h"
 #include "os/host_files.h"
-#include "os/signals.h"
 #include "os/user.h"
 #include "session/mount_config.h"
 
@@ -92,14 +91,13 @@ Result<HostOptions> host_options(Context& context, const Arguments& args) {
 }
 
 struct ServingHost {
-  Signals signals;
   std::unique_ptr<Host> host;
   std::unique_ptr<RunningEntry> entry;
+  std::unique_ptr<ServerSignals> signals;  // ends before the host, whose agents it uses
 };
 
 Result<ServingHost> start_host(HostOptions options, Clock& clock) {
-  // Before any thread is started, so that all of them leave the signals to us.
-  Signals signals = WARREN_TRY(Signals::take({SIGINT, SIGTERM}));
+  std::unique_ptr<ServerSignals> signals = WARREN_TRY(ServerSignals::take());
   std::string folder = options.folder;
   std::unique_ptr<Host> host = WARREN_TRY(Host::open(std::move(options), clock));
   std::unique_ptr<RunningEntry> entry = WARREN_TRY(RunningEntry::add({.kind = std::string(kHostKind),
@@ -109,21 +107,16 @@ Result<ServingHost> start_host(HostOptions options, Clock& clock) {
                                                                       .started_at = clock.now().seconds,
                                                                       .process = current_process(),
                                                                       .lost = {}}));
-  return ServingHost{std::move(signals), std::move(host), std::move(entry)};
+  return ServingHost{std::move(host), std::move(entry), std::move(signals)};
 }
 
-Status serve_host(ServingHost serving) {
-  Fd stop(::eventfd(0, EFD_CLOEXEC));
-  Fd ended(::eventfd(0, EFD_CLOEXEC));
-  if (!stop.is_open() || !ended.is_open()) return system_error(errno, "make an event");
-  std::thread listener([&] {
-    serving.signals.wait(ended.get()).ignore("then the host stops as if signalled");
-    ::eventfd_write(stop.get(), 1);
+Status serve_host(Context& context, ServingHost serving) {
+  serving.signals->listen([&] {
+    for (const std::string& problem : serving.host->take_checkpoints()) {
+      context.err.print("warren: {}\n", context.err.name(problem));
+    }
   });
-  Status served = serving.host->serve(stop.get());
-  ::eventfd_write(ended.get(), 1);
-  listener.join();
-  return served;
+  return serving.host->serve(serving.signals->stop_fd());
 }
 
 // Agents are opened when they are first used, and nobody reads warnings then.
@@ -144,7 +137,7 @@ Result<Exit> run_host_up(Context& context, const Arguments& args) {
   if (!args.has("daemon")) {
     ServingHost serving = WARREN_TRY(start_host(std::move(options), context.clock));
     context.err.print("warren: serving agents at {}\n", quote(serving.host->socket()));
-    WARREN_TRY(serve_host(std::move(serving)));
+    WARREN_TRY(serve_host(context, std::move(serving)));
     return Exit::kOk;
   }
   Daemon daemon = WARREN_TRY(Daemon::start());
@@ -155,7 +148,7 @@ Result<Exit> run_host_up(Context& context, const Arguments& args) {
   Result<ServingHost> started = start_host(std::move(options), context.clock);
   daemon.report(started.ok() ? Status(Ok{}) : Status(started.error()));
   if (!started.ok()) ::_exit(1);
-  Status served = serve_host(std::move(started).take_value());
+  Status served = serve_host(context, std::move(started).take_value());
   ::_exit(served.ok() ? 0 : 1);
 }
 
@@ -237,7 +230,8 @@ Command make_host() {
              .details =
                  "An agent connects with its key, which you have accepted with `warren trust add`. It uses its own "
                  "namespace, and reaches /agent/OTHER/PATH if its score is high enough, the manifest of OTHER shares "
-                 "the path, and the policy of OTHER allows it. Everything else of other agents does not exist for it.",
+                 "the path, and the policy of OTHER allows it. Everything else of other agents does not exist for it. "
+                 "SIGUSR1 takes a checkpoint of each agent that has been used since the host was started.",
              .positionals = {{.name = "ID",
                               .help = "the agents to serve; default: all of the directory, also new ones",
                               .times = Times::kAny,

@@ -1,81 +1,32 @@
 // serve: doors that programs use. `serve mcp` is the one for models.
 #include <cerrno>
-#include <csignal>
-#include <thread>
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
-#include "agent/checkpoints.h"
+#include "agent/signal_checkpoint.h"
 #include "base/ascii.h"
 #include "base/path.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/context/open_index.h"
 #include "cli/serve/served_view.h"
+#include "cli/serve/server_signals.h"
 #include "cli/version.h"
 #include "mcp/http.h"
 #include "mcp/service.h"
 #include "mcp/stdio.h"
 #include "net/http_server.h"
-#include "os/error.h"
 #include "os/host_files.h"
-#include "os/signals.h"
 
 namespace warren::cli {
 namespace {
 
 constexpr std::size_t kTokenBytesMin = 16;
 constexpr std::size_t kTokenBytesMax = 4096;
-
-// Ends the server at SIGINT and SIGTERM, and takes a checkpoint at SIGUSR1.
-class ServerSignals {
- public:
-  static Result<std::unique_ptr<ServerSignals>> take() {
-    Signals signals = WARREN_TRY(Signals::take({SIGINT, SIGTERM, SIGUSR1}));
-    Fd stop(::eventfd(0, EFD_CLOEXEC));
-    Fd ended(::eventfd(0, EFD_CLOEXEC));
-    if (!stop.is_open() || !ended.is_open()) return system_error(errno, "make an event");
-    return std::unique_ptr<ServerSignals>(new ServerSignals(std::move(signals), std::move(stop), std::move(ended)));
-  }
-  ~ServerSignals() {
-    ::eventfd_write(ended_.get(), 1);
-    if (listener_.joinable()) listener_.join();
-  }
-  ServerSignals(const ServerSignals&) = delete;
-  ServerSignals& operator=(const ServerSignals&) = delete;
-
-  int stop_fd() const { return stop_.get(); }
-
-  void listen(Context& context, Agent& agent, MountedState& mounted) {
-    listener_ = std::thread([this, &context, &agent, &mounted] {
-      for (;;) {
-        Result<int> got = signals_.wait(ended_.get());
-        if (got.ok() && *got == 0) return;
-        if (!got.ok() || *got != SIGUSR1) break;
-        std::vector<std::string> problems;
-        Result<Checkpoint> taken = take_automatic_checkpoint(
-            agent, {.name = "signal", .cause = "signal", .mounted = &mounted, .problems = &problems});
-        for (const std::string& problem : problems) context.err.print("warren: {}\n", problem);
-        if (!taken.ok()) context.err.print("warren: no checkpoint was taken: {}\n", taken.error().message());
-      }
-      ::eventfd_write(stop_.get(), 1);
-    });
-  }
-
- private:
-  ServerSignals(Signals signals, Fd stop, Fd ended)
-      : signals_(std::move(signals)), stop_(std::move(stop)), ended_(std::move(ended)) {}
-
-  Signals signals_;
-  Fd stop_;
-  Fd ended_;
-  std::thread listener_;
-};
 
 Result<mcp::ServiceOptions> mcp_options(Context& context, const Arguments& args, const ServedView& view) {
   mcp::ServiceOptions options;
@@ -138,7 +89,11 @@ Result<Exit> run_serve_mcp(Context& context, const Arguments& args) {
   ToolIndex index(context, *view.agent);
   options.open_index = [&index] { return index.open(); };
   mcp::Service service(*view.agent, *view.names, *view.fs, context.clock, std::move(options));
-  signals->listen(context, *view.agent, view.names->mounted());
+  signals->listen([&] {
+    for (const std::string& problem : take_signal_checkpoint(*view.agent, &view.names->mounted())) {
+      context.err.print("warren: {}\n", problem);
+    }
+  });
   int stop_fd = signals->stop_fd();
   mcp::StdioOptions over_stdio{.input = context.input, .output = STDOUT_FILENO, .stop_fd = stop_fd};
   WARREN_TRY(args.has("http") ? serve_over_http(context, args, service, stop_fd)

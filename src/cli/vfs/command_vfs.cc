@@ -15,6 +15,7 @@
 #include "cli/vfs/hosted.h"
 #include "cli/vfs/view.h"
 #include "fs/path_ops.h"
+#include "vfs/on_record.h"
 #include "vfs/values.h"
 
 namespace warren::cli {
@@ -29,7 +30,7 @@ Result<Exit> run_vfs_read(Context& context, const Arguments& args) {
   }
   OpenView view = WARREN_TRY(open_view(context, args));
   std::string path = WARREN_TRY(view.path(args, "read"));
-  std::string content = WARREN_TRY(read_file(*view.fs, path));
+  std::string content = WARREN_TRY(on_record(*view.fs, "read", path, read_file(*view.fs, path)));
   WARREN_TRY(view.fs->check_recorded());
   context.out.text(content);
   return Exit::kOk;
@@ -87,7 +88,7 @@ Result<Exit> run_vfs_append(Context& context, const Arguments& args) {
 }
 
 Result<std::vector<HostedEntry>> list_here(OpenView& view, const std::string& path, const Arguments& args) {
-  std::vector<NamedAttributes> found = WARREN_TRY(read_dir_plus(*view.fs, path));
+  std::vector<NamedAttributes> found = WARREN_TRY(on_record(*view.fs, "list", path, read_dir_plus(*view.fs, path)));
   std::vector<HostedEntry> entries;
   for (NamedAttributes& one : found) {
     HostedEntry entry{.name = std::move(one.name), .attributes = one.attributes, .expires_at_ms = std::nullopt};
@@ -133,7 +134,8 @@ Result<Exit> run_vfs_rm(Context& context, const Arguments& args) {
   }
   OpenView view = WARREN_TRY(open_view(context, args));
   std::string path = WARREN_TRY(view.path(args, "delete"));
-  WARREN_TRY(remove(*view.fs, path, {.recursive = args.has("recursive") ? Recursive::kYes : Recursive::kNo}));
+  RemoveOptions how{.recursive = args.has("recursive") ? Recursive::kYes : Recursive::kNo};
+  WARREN_TRY(on_record(*view.fs, "delete", path, remove(*view.fs, path, how)));
   return Exit::kOk;
 }
 
