@@ -87,6 +87,7 @@ class Exchange final : public WebReply {
   bool has_answer_ = false;
   bool is_stream_ = false;
   bool is_stream_ended_ = false;
+  bool has_hung_up_ = false;
   bool is_whole_ = false;  // everything was sent
   int status_ = 200;
   WebHeaders headers_;
@@ -248,6 +249,7 @@ void Exchange::begin_stream(WebHeaders headers) {
   if (has_answer_) return;
   has_answer_ = true;
   is_stream_ = true;
+  is_stream_ended_ = has_hung_up_;
   headers_ = std::move(headers);
   wake();
 }
@@ -297,8 +299,9 @@ void Exchange::client_hung_up() {
   {
     std::lock_guard lock(mutex_);
     call = std::exchange(gone_, nullptr);
+    has_hung_up_ = true;
     if (is_stream_) {
-      is_stream_ended_ = true;  // nobody reads it
+      is_stream_ended_ = true;
       wake();
     }
   }
