@@ -692,7 +692,8 @@ TEST_F(ContextToolsTest, ASearchHasPagesAndTimesAndSaysThatThereIsNoEmbedder) {
   auto refs = [&](Json arguments) {
     arguments["query"] = "zebra";
     std::vector<std::string> all;
-    for (const Json& one : call("search", arguments)["results"]) all.push_back(one["ref"]);
+    Json found = call("search", arguments);
+    for (const Json& one : found["results"]) all.push_back(one["ref"]);
     return all;
   };
   using Refs = std::vector<std::string>;

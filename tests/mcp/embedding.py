@@ -21,6 +21,7 @@ from search import Embedding, Service  # noqa: E402
 from mounted import wait_for  # noqa: E402
 
 FILES = 300
+BATCH_OF_A_SEARCH = 4
 CALL_SECONDS = 0.05  # a slow service: a search cannot embed everything by itself
 
 
@@ -61,19 +62,18 @@ class Background(unittest.TestCase):
         self.assertEqual(server.end(), 0)
 
     def test_its_end_does_not_wait_for_the_service(self):
-        hangs, is_hanging, release = threading.Event(), threading.Event(), threading.Event()
+        is_hanging, release = threading.Event(), threading.Event()
         self.addCleanup(release.set)
 
-        def before(_):
+        def before(texts):
             time.sleep(CALL_SECONDS)
-            if hangs.is_set():
+            if len(texts) > BATCH_OF_A_SEARCH:  # only the background asks for so many at once
                 is_hanging.set()
                 release.wait(300)
 
         Embedding.before = before
         server = self.enterContext(Server(self.folder, environment=self.environment))
         self.assertIn("not embedded yet", self.search(server)["hint"])
-        hangs.set()
         self.assertTrue(is_hanging.wait(60))
         self.assertEqual(server.end(), 0)  # its time limit is below that of one call to the service
         release.set()
