@@ -84,6 +84,13 @@ bool expect_body(Transfer& transfer, std::string_view length_text) {
   return true;
 }
 
+int on_progress(void* context, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  auto& transfer = *static_cast<Transfer*>(context);
+  if (!transfer.call.is_cancelled->load()) return 0;
+  transfer.failure = Error(Code::kUnavailable, "it was cancelled");
+  return 1;
+}
+
 std::size_t on_header(char* data, std::size_t, std::size_t size, void* context) {
   auto& transfer = *static_cast<Transfer*>(context);
   transfer.header_bytes += size;
@@ -247,6 +254,11 @@ void HttpClient::State::set_up(CURL* handle, Transfer& transfer, char* reason) {
   set(CURLOPT_HEADERDATA, &transfer);
   set(CURLOPT_OPENSOCKETFUNCTION, &on_open_socket);
   set(CURLOPT_OPENSOCKETDATA, &transfer);
+  if (call.is_cancelled != nullptr) {
+    set(CURLOPT_NOPROGRESS, 0L);
+    set(CURLOPT_XFERINFOFUNCTION, &on_progress);
+    set(CURLOPT_XFERINFODATA, &transfer);
+  }
   if (call.method == "HEAD") {
     set(CURLOPT_NOBODY, 1L);
     return;

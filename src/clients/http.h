@@ -4,6 +4,7 @@
 // only what prevents one is an error.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -27,6 +28,7 @@ struct HttpCall {
   Bytes body;                                            // must outlive the call
   std::chrono::milliseconds timeout{30'000};             // of everything together
   std::size_t answer_bytes_max = std::size_t{64} << 20;  // kTooLarge beyond
+  const std::atomic<bool>* is_cancelled = nullptr;       // true ends the call within about a second, with kUnavailable
 };
 
 struct HttpAnswer {

@@ -37,6 +37,10 @@ Status check_query(const SearchQuery& query) {
   if (query.limit == 0 || query.limit > kSearchLimitMax) {
     return Error(Code::kInvalid, fmt::format("a search has 1 to {} results, not {}", kSearchLimitMax, query.limit));
   }
+  if (query.offset > kSearchLimitMax) {
+    return Error(Code::kInvalid,
+                 fmt::format("a search can leave out up to {} results, not {}", kSearchLimitMax, query.offset));
+  }
   if (query.per_file_max == 0) return Error(Code::kInvalid, "a file must be allowed at least one result");
   if (query.pattern.empty() && trimmed(query.text, kWhitespace).empty()) {
     return Error(Code::kInvalid, "there is nothing to search for", "give some words, or a pattern");
@@ -48,6 +52,20 @@ Error no_embedder(const ContextOptions& options) {
   return Error(Code::kNotFound, options.no_embedder.empty() ? "there is no embedder" : options.no_embedder);
 }
 
+// In real time, from its making on.
+class Deadline {
+ public:
+  Deadline(Clock& clock, std::chrono::milliseconds time)
+      : clock_(clock), start_ns_(clock.monotonic_ns()), time_(time) {}
+  bool is_over() const { return (clock_.monotonic_ns() - start_ns_) / kNsPerMs >= time_.count(); }
+
+ private:
+  static constexpr std::int64_t kNsPerMs = 1'000'000;
+  Clock& clock_;
+  std::int64_t start_ns_;
+  std::chrono::milliseconds time_;
+};
+
 void add_sentence(std::string& hint, std::string_view sentence) {
   if (sentence.empty()) return;
   if (!hint.empty()) hint += "; ";
@@ -55,6 +73,8 @@ void add_sentence(std::string& hint, std::string_view sentence) {
 }
 
 }  // namespace
+
+using Vectors = std::vector<std::vector<float>>;
 
 struct ContextIndex::Parts {
   Parts(Agent& opened, ContextOptions given, Clock& time) : agent(opened), options(std::move(given)), clock(time) {}
@@ -67,8 +87,11 @@ struct ContextIndex::Parts {
   template <class T>
   Result<T> repaired(const std::function<Result<T>()>& call);
   Status use_model();
-  Result<std::size_t> embed(std::chrono::milliseconds time, const Progress& progress, const Cancelled& cancelled);
-  Result<std::size_t> embed_batch(std::size_t max);
+  Result<std::vector<WaitingText>> list_waiting(std::size_t max);
+  Result<Vectors> embed_texts(const std::vector<WaitingText>& texts);  // without the mutex
+  Status store(const std::vector<WaitingText>& texts, const Vectors& made);
+  Result<std::size_t> count_waiting();
+  Status embed_during_search();
   Result<std::vector<QueryVector>> embed_query(const std::string& text, std::string& hint);
   Result<SearchAnswer> search(const SearchQuery& query, const Pattern* pattern, const Progress& progress);
   Status record(const std::vector<SearchHit>& hits);
@@ -79,11 +102,12 @@ struct ContextIndex::Parts {
   Clock& clock;
   IndexPlace place;
   std::vector<IndexedTree> trees;
-  std::mutex mutex;  // held for the length of a call
+  std::mutex mutex;  // held for the length of a call, except where the embedder works for embed_some
   std::unique_ptr<Database> database;
   std::unique_ptr<IndexRows> rows;
   std::unique_ptr<IndexVectors> vectors;
   bool is_others_fault = false;  // the last error is no reason to make the index again
+  std::size_t replacements = 0;  // how often this process has made it again
 };
 
 // The file.
@@ -101,6 +125,7 @@ Status ContextIndex::Parts::replace() {
   vectors.reset();
   rows.reset();
   database.reset();
+  ++replacements;
   return assemble(replace_index_file(place));
 }
 
@@ -174,59 +199,72 @@ Status ContextIndex::Parts::use_model() {
   return scope.commit();
 }
 
-Result<std::size_t> ContextIndex::Parts::embed_batch(std::size_t max) {
-  std::vector<WaitingText> texts;
-  {
-    Transaction view = WARREN_TRY(Transaction::begin(*database, Access::kRead));
-    texts = WARREN_TRY(vectors->list_waiting(max));
-  }
-  if (texts.empty()) return std::size_t{0};
-  std::vector<std::string_view> views;
-  for (const WaitingText& one : texts) views.emplace_back(one.text);
-  Result<std::vector<std::vector<float>>> made = options.embedder->embed(views, TextRole::kPassage);
-  if (!made.ok()) {
-    is_others_fault = true;
-    return std::move(made).take_error();
-  }
-  if (made->size() != texts.size()) {
-    is_others_fault = true;
-    return Error(Code::kInvalid,
-                 fmt::format("the embedder returned {} vectors for {} texts", made->size(), texts.size()));
-  }
-  Transaction scope = WARREN_TRY(Transaction::begin(*database, Access::kWrite));
-  for (std::size_t i = 0; i < texts.size(); ++i) WARREN_TRY(vectors->put(texts[i].hash, (*made)[i]));
-  if (!WARREN_TRY(vectors->has_waiting())) WARREN_TRY(vectors->remove_unused());
-  WARREN_TRY(scope.commit());
-  return texts.size();
+Result<std::vector<WaitingText>> ContextIndex::Parts::list_waiting(std::size_t max) {
+  Transaction view = WARREN_TRY(Transaction::begin(*database, Access::kRead));
+  return vectors->list_waiting(max);
 }
 
-Result<std::size_t> ContextIndex::Parts::embed(std::chrono::milliseconds time, const Progress& progress,
-                                               const Cancelled& cancelled) {
-  constexpr std::int64_t kNsPerMs = 1'000'000;
-  std::int64_t start = clock.monotonic_ns();
-  IndexProgress state;
-  {
-    Transaction view = WARREN_TRY(Transaction::begin(*database, Access::kRead));
-    state.total = WARREN_TRY(vectors->count_waiting());
+Result<Vectors> ContextIndex::Parts::embed_texts(const std::vector<WaitingText>& texts) {
+  std::vector<std::string_view> views;
+  for (const WaitingText& one : texts) views.emplace_back(one.text);
+  Vectors made = WARREN_TRY(options.embedder->embed(views, TextRole::kPassage));
+  if (made.size() == texts.size()) return made;
+  return Error(Code::kInvalid, fmt::format("the embedder returned {} vectors for {} texts", made.size(), texts.size()));
+}
+
+Status ContextIndex::Parts::store(const std::vector<WaitingText>& texts, const Vectors& made) {
+  Transaction scope = WARREN_TRY(Transaction::begin(*database, Access::kWrite));
+  for (std::size_t i = 0; i < texts.size(); ++i) WARREN_TRY(vectors->put(texts[i].hash, made[i]));
+  if (!WARREN_TRY(vectors->has_waiting())) WARREN_TRY(vectors->remove_unused());
+  return scope.commit();
+}
+
+Result<std::size_t> ContextIndex::Parts::count_waiting() {
+  Transaction view = WARREN_TRY(Transaction::begin(*database, Access::kRead));
+  return vectors->count_waiting();
+}
+
+// Somebody waits for the search.
+Status ContextIndex::Parts::embed_during_search() {
+  Deadline deadline(clock, options.embed_time);
+  while (!deadline.is_over()) {
+    std::vector<WaitingText> texts = WARREN_TRY(list_waiting(kTextsInSearch));
+    if (texts.empty()) break;
+    Vectors made = WARREN_TRY(embed_texts(texts));
+    WARREN_TRY(store(texts, made));
   }
-  while ((clock.monotonic_ns() - start) / kNsPerMs < time.count() && !(cancelled && cancelled())) {
-    std::size_t count = WARREN_TRY(embed_batch(time < kShortTime ? kTextsInSearch : kTextsAtOnce));
-    if (count == 0) break;
-    state.done += count;
-    state.total = std::max(state.total, state.done);
+  return Ok{};
+}
+
+// Other calls are let in while the embedder works.
+Result<std::size_t> ContextIndex::embed_some(std::chrono::milliseconds time, const Progress& progress,
+                                             const Cancelled& cancelled) {
+  Parts& parts = *parts_;
+  if (parts.options.embedder == nullptr) return no_embedder(parts.options);
+  Deadline deadline(parts.clock, time);
+  IndexProgress state;
+  std::optional<std::size_t> caught_up;  // which replacement of the index
+  while (!caught_up || (!deadline.is_over() && !(cancelled && cancelled()))) {
+    std::vector<WaitingText> texts;
+    {
+      std::lock_guard guard(parts.mutex);
+      texts = WARREN_TRY(parts.repaired<std::vector<WaitingText>>([&]() -> Result<std::vector<WaitingText>> {
+        if (caught_up != parts.replacements) WARREN_TRY(parts.catch_up({}, cancelled));
+        caught_up = parts.replacements;
+        state.total = state.done + WARREN_TRY(parts.count_waiting());
+        return parts.list_waiting(time < kShortTime ? kTextsInSearch : kTextsAtOnce);
+      }));
+    }
+    if (texts.empty()) break;
+    Vectors made = WARREN_TRY(parts.embed_texts(texts));
+    {
+      std::lock_guard guard(parts.mutex);
+      WARREN_TRY(parts.repaired<void>([&] { return parts.store(texts, made); }));
+    }
+    state.done += texts.size();
     if (progress) progress(state);
   }
   return state.done;
-}
-
-Result<std::size_t> ContextIndex::embed_some(std::chrono::milliseconds time, const Progress& progress,
-                                             const Cancelled& cancelled) {
-  std::lock_guard guard(parts_->mutex);
-  if (parts_->options.embedder == nullptr) return no_embedder(parts_->options);
-  return parts_->repaired<std::size_t>([&]() -> Result<std::size_t> {
-    WARREN_TRY(parts_->catch_up({}, cancelled));
-    return parts_->embed(time, progress, cancelled);
-  });
 }
 
 Status ContextIndex::start_embedding_again() {
@@ -287,10 +325,14 @@ Result<SearchAnswer> ContextIndex::search(const SearchQuery& query, const Progre
   normal.below = WARREN_TRY(normalise_path(query.below));
   std::unique_ptr<Pattern> pattern;
   if (!query.pattern.empty()) pattern = WARREN_TRY(Pattern::compile(query.pattern));
-  std::lock_guard guard(parts_->mutex);
-  SearchAnswer answer =
-      WARREN_TRY(parts_->repaired<SearchAnswer>([&] { return parts_->search(normal, pattern.get(), progress); }));
-  WARREN_TRY(parts_->record(answer.hits));
+  SearchAnswer answer;
+  {
+    std::lock_guard guard(parts_->mutex);
+    answer =
+        WARREN_TRY(parts_->repaired<SearchAnswer>([&] { return parts_->search(normal, pattern.get(), progress); }));
+    WARREN_TRY(parts_->record(answer.hits));
+  }
+  if (answer.waiting > 0 && parts_->options.on_waiting) parts_->options.on_waiting();
   return answer;
 }
 
@@ -299,13 +341,14 @@ Result<SearchAnswer> ContextIndex::Parts::search(const SearchQuery& query, const
   SearchAnswer answer;
   WARREN_TRY(catch_up(progress, {}));
   std::vector<QueryVector> asked = WARREN_TRY(embed_query(query.text, answer.hint));
-  if (!asked.empty()) embed(options.embed_time, {}, {}).ignore("it waits for the next search");
+  if (!asked.empty()) embed_during_search().ignore("it waits for the next search");
   is_others_fault = false;
   Transaction view = WARREN_TRY(Transaction::begin(*database, Access::kRead));
   SearchRun run(query, pattern, asked, trees, *rows, *vectors, clock);
   Result<std::vector<SearchHit>> hits = run.run();
   is_others_fault = run.is_callers_fault();
   answer.hits = WARREN_TRY(std::move(hits));
+  answer.has_more = run.has_more();
   answer.waiting = options.embedder != nullptr ? WARREN_TRY(vectors->count_waiting()) : 0;
   if (answer.waiting > 0 && !asked.empty()) {
     std::string_view how = asked.size() > 1 ? "by words and by the vectors from before" : "by words alone";
@@ -362,6 +405,7 @@ Result<IndexStatus> ContextIndex::Parts::describe() {
   DatabaseSize size = WARREN_TRY(database->size());
   status.bytes = size.total_bytes;
   status.waiting = WARREN_TRY(vectors->count_waiting());
+  if (options.embedder == nullptr) status.no_embedder = options.no_embedder;
   if (options.embedder != nullptr) {
     status.model = options.embedder->model();
     status.embedded = WARREN_TRY(vectors->count_embedded(status.model));

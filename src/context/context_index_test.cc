@@ -1,5 +1,7 @@
+#include <atomic>
 #include <cmath>
 #include <functional>
+#include <future>
 #include <map>
 #include <thread>
 
@@ -413,6 +415,72 @@ TEST_F(ContextIndexTest, AnotherModelEmbedsAgainWhileTheOldOneAnswers) {
   std::size_t before = fake_.embedded;
   EXPECT_EQ(find("feline"), Paths{"/a"});
   EXPECT_EQ(fake_.embedded, before);  // its vectors are gone
+}
+
+// Its first call for texts waits until the test lets it go on.
+class SlowEmbedder final : public Embedder {
+ public:
+  const std::string& model() const override { return fake_.model(); }
+  std::size_t dimensions() const override { return fake_.dimensions(); }
+  Result<std::vector<std::vector<float>>> embed(const std::vector<std::string_view>& texts, TextRole role) override {
+    bool waits = role == TextRole::kPassage && !was_called_.exchange(true);
+    if (waits) {
+      called.set_value();
+      go_on.get_future().wait();
+    }
+    return fake_.embed(texts, role);
+  }
+
+  std::promise<void> called;
+  std::promise<void> go_on;
+
+ private:
+  FakeEmbedder fake_{"slow"};
+  std::atomic<bool> was_called_ = false;
+};
+
+TEST_F(ContextIndexTest, ASearchIsAnsweredWhileTheEmbedderWorksForTheQueue) {
+  SlowEmbedder slow;
+  index_ = open_index(*agent_, {.embedder = &slow, .embed_time = std::chrono::milliseconds(0)});
+  write("/a", "a cat");
+  auto queue = std::async(std::launch::async, [&] { return index_->embed_some(std::chrono::seconds(1)); });
+  slow.called.get_future().wait();
+  auto search = std::async(std::launch::async, [&] { return find("cat"); });
+  EXPECT_EQ(search.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  slow.go_on.set_value();
+  EXPECT_EQ(search.get(), Paths{"/a"});
+  EXPECT_EQ(*queue.get(), 1U);
+  EXPECT_EQ(index().status()->waiting, 0U);
+}
+
+TEST_F(ContextIndexTest, ASearchThatLeavesTextsWaitingSaysSo) {
+  int told = 0;
+  index_ = open_index(*agent_,
+                      {.embedder = &fake_, .embed_time = std::chrono::milliseconds(0), .on_waiting = [&] { ++told; }});
+  write("/a", "a cat");
+  find("cat");
+  EXPECT_EQ(told, 1);
+  ASSERT_OK(index().embed_some(std::chrono::seconds(1)));
+  find("cat");
+  EXPECT_EQ(told, 1);
+}
+
+// Pages.
+
+TEST_F(ContextIndexTest, PagesOfASearchHaveEveryHitOnce) {
+  for (int i = 0; i < 7; ++i)
+    write(fmt::format("/f{}", i), std::string("cat ") + std::string(static_cast<std::size_t>(i), 'x'));
+  Paths whole = find("cat");
+  ASSERT_EQ(whole.size(), 7U);
+  Paths in_pages;
+  for (std::size_t offset = 0; offset < 9; offset += 3) {
+    SearchAnswer page = answer({.text = "cat", .limit = 3, .offset = offset});
+    EXPECT_EQ(page.has_more, offset < 6) << offset;
+    for (const SearchHit& hit : page.hits) in_pages.push_back(hit.path);
+  }
+  EXPECT_EQ(in_pages, whole);
+  EXPECT_TRUE(answer({.text = "cat", .offset = 100}).hits.empty());
+  EXPECT_EQ(error_of(index().search({.text = "cat", .offset = 100'000})), Code::kInvalid);
 }
 
 // The file of the index.

@@ -44,6 +44,7 @@ struct SearchQuery {
   std::function<Result<bool>(const std::string& path)> may_read;
 
   std::size_t limit = 10;
+  std::size_t offset = 0;  // so many of the best are left out, for the next page
   std::size_t per_file_max = 3;
 };
 
@@ -66,6 +67,7 @@ struct SearchAnswer {
   std::vector<SearchHit> hits;  // best first
   std::string hint;             // what limits this answer and what to do about it; empty if nothing does
   std::size_t waiting = 0;      // chunks that are not embedded yet
+  bool has_more = false;        // after these hits; see SearchQuery::offset
 };
 
 struct IndexStatus {
@@ -77,6 +79,7 @@ struct IndexStatus {
   std::size_t embedded = 0;  // different chunks, by the model
   std::size_t waiting = 0;   // different chunks that the model has not embedded yet
   std::string model;         // of the embedder; empty if there is none
+  std::string no_embedder;   // why there is none
   struct Problem {
     std::string path;
     std::string message;
@@ -100,6 +103,7 @@ struct ContextOptions {
   // Embedders of other models, whose vectors answer while the new model's are made. Null: it is not available.
   std::function<Embedder*(const std::string& model)> other_embedder;
   std::chrono::milliseconds embed_time{200};  // what a search may spend on embedding chunks that wait
+  std::function<void()> on_waiting;           // after a search that leaves chunks waiting, in its thread
 };
 
 struct IndexProgress {
@@ -107,7 +111,8 @@ struct IndexProgress {
   std::size_t total = 0;
 };
 
-// Thread-safe: one call at a time. Agent, embedder and clock outlive it.
+// Thread-safe: one call at a time, except that others go on while embed_some() waits for the embedder. Agent, embedder
+// and clock outlive it.
 class ContextIndex {
  public:
   // Opens or makes the index. kReadOnly if its folder cannot be written.

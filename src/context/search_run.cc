@@ -55,9 +55,12 @@ Result<std::vector<SearchHit>> SearchRun::run() {
   if (!words_.empty()) lists.push_back(WARREN_TRY(find_by_text()));
   for (const QueryVector& vector : query_vectors_) lists.push_back(WARREN_TRY(find_by_meaning(vector)));
   if (pattern_ != nullptr) lists.push_back(WARREN_TRY(find_by_pattern()));
+  std::vector<FoundPlace> places = WARREN_TRY(find_places(fuse(lists)));
+  std::size_t end = std::min(query_.offset + query_.limit, places.size());
+  has_more_ = end < places.size();
   std::vector<SearchHit> hits;
-  for (const FoundPlace& place : WARREN_TRY(find_places(fuse(lists)))) {
-    hits.push_back(WARREN_TRY(hit_of(place)));
+  for (std::size_t i = query_.offset; i < end; ++i) {
+    hits.push_back(WARREN_TRY(hit_of(places[i])));
   }
   return hits;
 }
@@ -66,7 +69,7 @@ Result<std::vector<SearchHit>> SearchRun::run() {
 Result<std::vector<FoundPlace>> SearchRun::find_places(std::vector<FusedChunk> fused) {
   std::map<std::int64_t, bool> known;
   for (;;) {
-    std::vector<FoundPlace> places = places_of(fused, query_.limit, query_.per_file_max);
+    std::vector<FoundPlace> places = places_of(fused, query_.offset + query_.limit + 1, query_.per_file_max);
     bool is_complete = true;
     for (const FoundPlace& place : places) {
       std::int64_t file = file_of_chunk(place.best);

@@ -38,6 +38,7 @@ class SearchRun {
   // Whether the error came from SearchQuery::may_read, and not from the index.
   bool is_callers_fault() const { return is_callers_fault_; }
   bool was_cut_short() const { return was_cut_short_; }  // there was no time to try the pattern on everything
+  bool has_more() const { return has_more_; }            // hits after those of run()
 
  private:
   Result<const IndexedFile*> find_accepted(std::int64_t file);
@@ -69,6 +70,7 @@ class SearchRun {
   std::vector<SearchWord> words_;
   std::unordered_map<std::int64_t, std::optional<IndexedFile>> files_;  // looked at so far; nullopt: not accepted
   bool was_cut_short_ = false;
+  bool has_more_ = false;
   bool is_callers_fault_ = false;
 };
 

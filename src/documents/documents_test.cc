@@ -44,11 +44,49 @@ TEST(Encoding, TextInKnownEncodingsBecomesUtf8) {
   EXPECT_EQ(decode_text(""), "");
 }
 
+// As bytes in old encodings.
+constexpr std::string_view kRussian = "Привет, мир. Это обычный русский текст в старой кодировке.";
+constexpr std::string_view kRussianKoi8 =
+    "\360\322\311\327\305\324, \315\311\322. \374\324\317 \317\302\331\336\316\331\312 \322\325\323\323\313\311\312 "
+    "\324\305\313\323\324 \327 \323\324\301\322\317\312 \313\317\304\311\322\317\327\313\305.";
+constexpr std::string_view kJapanese = "これは日本語のテキストです。文字コードを調べます。";
+constexpr std::string_view kJapaneseShiftJis =
+    "\202\261\202\352\202\315\223\372\226{"
+    "\214\352\202\314\203e\203L\203X\203g\202\305\202\267\201B\225\266\216\232\203R\201["
+    "\203h\202\360\222\262\202\327\202\334\202\267\201B";
+
+TEST(Encoding, TheAlphabetOfUndeclaredTextIsRecognised) {
+  EXPECT_EQ(decode_text(kRussianKoi8), kRussian);
+  EXPECT_EQ(decode_text(kJapaneseShiftJis), kJapanese);
+  EXPECT_EQ(decode_text("C:\\x " + std::string(kJapaneseShiftJis)), "C:\\x " + std::string(kJapanese));
+  std::string french =
+      "Voil\xe0 une phrase fran\xe7"
+      "aise, tr\xe8s \xe0 propos, \xe9t\xe9 comme hiver";
+  EXPECT_EQ(decode_text(french), "Voilà une phrase française, très à propos, été comme hiver");
+}
+
+TEST(Encoding, WhatATextDeclaresIsObeyed) {
+  auto in_russian = [](std::string_view before) { return std::string(before) + std::string(kRussian); };
+  for (std::string_view before :
+       {"<!doctype html><meta charset=\"koi8-r\"><title>",
+        "<META http-equiv=Content-Type content='text/html; charset=KOI8-R'>",
+        "<?xml version=\"1.0\" encoding='koi8-r'?>\n<a>", "<html><meta name=x content=y><meta charset = koi8-r ><p>"}) {
+    EXPECT_EQ(decode_text(std::string(before) + std::string(kRussianKoi8)), in_russian(before));
+  }
+  // Too short to be recognised, so only the declaration can say it.
+  EXPECT_EQ(decode_text("<meta charset=koi8-r>\xcd\xc9\xd2"), "<meta charset=koi8-r>мир");
+  EXPECT_EQ(declared_charset("print('<meta charset=koi8-r>')"), "");
+  EXPECT_EQ(declared_charset("<meta charset=utf-16>"), "");
+  EXPECT_EQ(declared_charset("<meta charset"), "");
+}
+
 TEST(Encoding, WhatIsNotTextIsNotGuessedAt) {
   EXPECT_EQ(decode_text("\x89PNG\r\n\x1a\n\0\0"sv), std::nullopt);
   EXPECT_EQ(decode_text("\xff\xfe\x00\xd8"sv), std::nullopt);  // half of a pair
   EXPECT_EQ(decode_text("a\0b"sv), std::nullopt);
-  EXPECT_EQ(decode_text(std::string(100, '\xE9')), std::nullopt);  // another alphabet
+  std::string nothing;
+  for (int i = 0; i < 20; ++i) nothing += "\x81\x8d\x8f\x90\x9d";  // letters of no alphabet in a row
+  EXPECT_EQ(decode_text(nothing), std::nullopt);
 }
 
 TEST(Encoding, ANameOfAnEncodingIsNotACommand) {
@@ -146,7 +184,7 @@ TEST(Pdf, ItIsReadFromMemory) {
 
 TEST(Pdf, ADamagedOneIsAnErrorOrText) {
   testing::Mutations mutations(2);
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 100; ++i) {
     Result<DocumentText> text = pdf_text(mutations.of(small_pdf()));
     if (text.ok()) {
       EXPECT_TRUE(is_text(text->text));

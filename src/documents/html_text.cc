@@ -169,22 +169,11 @@ class PageReader {
   int verbatim_ = 0;  // inside of pre
 };
 
-// The encoding that the page names in its first kilobytes: <meta charset=…> or the older form.
-std::string charset_in_page(std::string_view bytes) {
-  std::string beginning = to_lower(bytes.substr(0, 4096));
-  std::size_t at = beginning.find("charset=");
-  if (at == std::string::npos) return {};
-  std::string_view rest = std::string_view(beginning).substr(at + 8);
-  if (rest.starts_with('"') || rest.starts_with('\'')) rest.remove_prefix(1);
-  return std::string(rest.substr(0, rest.find_first_of("\"'> ;/\r\n\t")));
-}
-
 }  // namespace
 
 Result<DocumentText> html_text(std::string_view bytes, std::string_view charset) {
   const Libxml2* library = WARREN_TRY(load_libxml2());
-  std::string named = charset.empty() ? charset_in_page(bytes) : std::string(charset);
-  std::optional<std::string> page = decode_text(bytes, named);
+  std::optional<std::string> page = decode_text(bytes, charset);
   if (!page) return Error(Code::kInvalid, "the page is not text in any known encoding");
   if (page->empty()) return DocumentText{};
   constexpr int kOptions = HTML_PARSE_RECOVER | HTML_PARSE_NOERROR | HTML_PARSE_NOWARNING | HTML_PARSE_NONET |

@@ -73,7 +73,7 @@ Result<Fetcher*> Ingest::fetcher() {
 
 void Ingest::fail(std::string what, const Error& error) {
   if (report_.failures.size() < kFailures) {
-    report_.failures.push_back({.what = std::move(what), .message = error.message()});
+    report_.failures.push_back({.what = std::move(what), .message = error.message(), .hint = error.hint()});
   }
 }
 
@@ -130,6 +130,8 @@ void Ingest::prepare(Draft& draft) {
     if (decoded) {
       draft.content = *std::move(decoded);
       if (!mime.starts_with("text/")) mime = mime_type_of(name, draft.content);
+    } else {
+      draft.is_kept_as_bytes = has_no_control_bytes(draft.content);
     }
   }
   draft.origin.title = title_of(mime, draft.content);
@@ -189,6 +191,12 @@ Status Ingest::write_drafts_alone() {
 }
 
 Status Ingest::finish() {
+  Status done = write_waiting();
+  has_stopped_ = !done.ok();
+  return done;
+}
+
+Status Ingest::write_waiting() {
   if (drafts_.empty()) return Ok{};
   WARREN_TRY(read_drafts());
   WARREN_TRY(find_unchanged());
@@ -198,6 +206,10 @@ Status Ingest::finish() {
     prepare(drafts_[i]);
     return Ok{};
   }));
+  for (const Draft& draft : drafts_) {
+    bool is_named = draft.is_kept_as_bytes && report_.kept_as_bytes.size() < kFailures;
+    if (is_named) report_.kept_as_bytes.push_back(draft.origin.source);
+  }
   if (!drafts_.empty()) WARREN_TRY(write_drafts());
   drafts_.clear();
   draft_bytes_ = 0;

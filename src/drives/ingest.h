@@ -77,8 +77,10 @@ struct IngestReport {
   struct Failure {
     std::string what;  // a path, a reference or an address
     std::string message;
+    std::string hint;  // may be empty
   };
   std::vector<Failure> failures;
+  std::vector<std::string> kept_as_bytes;  // sources whose text is in an encoding that nobody knows; the first 1,000
 };
 
 inline constexpr std::uint64_t kAddedFileBytes = std::uint64_t{256} << 20;
@@ -116,6 +118,10 @@ class Ingest {
   Status refresh_all();
 
   Status finish();  // writes what waits
+  // Whether the last error was one of writing, which concerns everything else that is added, too.
+  bool has_stopped() const { return has_stopped_; }
+  // For what a caller leaves out because of an error: puts it into the report.
+  void fail(std::string what, const Error& error);
   const IngestReport& report() const { return report_; }
   IngestReport take_report() { return std::exchange(report_, {}); }
 
@@ -129,6 +135,7 @@ class Ingest {
     ItemOrigin origin;
     std::optional<Error> problem = std::nullopt;
     bool is_unchanged = false;
+    bool is_kept_as_bytes = false;  // text in an unknown encoding
   };
   struct Folder;
   struct Seen;
@@ -167,7 +174,7 @@ class Ingest {
   Status check_may_write(const Ref& ref);
   void note_change(ItemChange change, const Ref& ref);
   void report_changes();
-  void fail(std::string what, const Error& error);
+  Status write_waiting();
   Result<Fetcher*> fetcher();
 
   Agent& agent_;
@@ -181,8 +188,9 @@ class Ingest {
   std::vector<Draft> drafts_;
   std::uint64_t draft_bytes_ = 0;
   std::vector<std::pair<ItemChange, Ref>> changed_;  // in the unit that is being written
-  IngestTotals* measured_ = nullptr;                 // set: files are counted and seen, not added
-  std::unique_ptr<Seen> seen_;                       // set: what the source has is noted
+  bool has_stopped_ = false;
+  IngestTotals* measured_ = nullptr;  // set: files are counted and seen, not added
+  std::unique_ptr<Seen> seen_;        // set: what the source has is noted
   TypePool types_;
   std::unique_ptr<Fetcher> fetcher_;
 };

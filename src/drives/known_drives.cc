@@ -39,27 +39,25 @@ std::string repository_path(const std::string& owner, const std::string& reposit
   return fmt::format("/{}/{}{}{}", owner, repository, is_usual ? "" : "@", is_usual ? "" : branch);
 }
 
-std::optional<WebPlace> recognise_github_raw(const std::vector<std::string>& at) {
-  if (at.size() < 4) return std::nullopt;
-  // Also the long form OWNER/REPO/refs/heads/BRANCH/PATH.
-  bool is_long = at.size() >= 6 && at[2] == "refs" && (at[3] == "heads" || at[3] == "tags");
-  std::size_t branch = is_long ? 4 : 2;
+// OWNER/REPOSITORY/BRANCH/PATH, where BRANCH, which begins at `branch`, may have its long form refs/heads/BRANCH.
+std::optional<WebPlace> github_file(const std::vector<std::string>& at, std::size_t branch) {
+  if (at.size() < branch + 2) return std::nullopt;
+  std::string fetch_url =
+      fmt::format("https://raw.githubusercontent.com/{}/{}{}", at[0], at[1], joined_from(at, branch));
+  bool is_long =
+      at.size() >= branch + 4 && at[branch] == "refs" && (at[branch + 1] == "heads" || at[branch + 1] == "tags");
+  if (is_long) branch += 2;
   return WebPlace{.path = repository_path(at[0], at[1], at[branch]) + joined_from(at, branch + 1),
-                  .fetch_url = "https://raw.githubusercontent.com" + joined_from(at, 0)};
+                  .fetch_url = std::move(fetch_url)};
 }
 
 std::optional<WebPlace> recognise_github(const WebAddress& address) {
   const std::vector<std::string>& at = address.segments;
-  if (address.host == "raw.githubusercontent.com") return recognise_github_raw(at);
+  if (address.host == "raw.githubusercontent.com") return github_file(at, 2);
   if (address.host != "github.com" && address.host != "www.github.com") return std::nullopt;
   if (at.size() < 4) return std::nullopt;
   const std::string& kind = at[2];
-  if (kind == "blob" || kind == "raw") {
-    if (at.size() < 5) return std::nullopt;
-    return WebPlace{
-        .path = repository_path(at[0], at[1], at[3]) + joined_from(at, 4),
-        .fetch_url = fmt::format("https://raw.githubusercontent.com/{}/{}{}", at[0], at[1], joined_from(at, 3))};
-  }
+  if (kind == "blob" || kind == "raw") return github_file(at, 3);
   if (kind == "tree") {
     return WebPlace{.path = repository_path(at[0], at[1], at[3]) + joined_from(at, 4),
                     .fetch_url = {},

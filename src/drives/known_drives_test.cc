@@ -21,6 +21,11 @@ TEST(KnownDrives, GithubKeepsOwnerRepositoryBranchOrNumberAndPath) {
   EXPECT_EQ(ref_of("https://github.com/o/r/raw/HEAD/a.md"), "github:/o/r/a.md");
   EXPECT_EQ(ref_of("https://raw.githubusercontent.com/o/r/main/a.md"), "github:/o/r/a.md");
   EXPECT_EQ(ref_of("https://raw.githubusercontent.com/o/r/refs/heads/main/a.md"), "github:/o/r/a.md");
+  EXPECT_EQ(ref_of("https://github.com/o/r/raw/refs/heads/dev/src/a.cc"), "github:/o/r@dev/src/a.cc");
+  EXPECT_EQ(ref_of("https://github.com/o/r/blob/refs/tags/v1/a.cc"), "github:/o/r@v1/a.cc");
+  EXPECT_EQ(ref_of("https://github.com/o/r/raw/refs/a.cc"), "github:/o/r@refs/a.cc");
+  EXPECT_EQ(find_web_item("https://github.com/o/r/raw/refs/heads/dev/a.cc").value().fetch_url,
+            "https://raw.githubusercontent.com/o/r/refs/heads/dev/a.cc");
   EXPECT_EQ(ref_of("https://github.com/o/r/issues/12"), "github:/o/r/issues/12");
   EXPECT_EQ(ref_of("https://github.com/o/r/pull/34/files"), "github:/o/r/pull/34");
   EXPECT_EQ(ref_of("https://github.com/o/r/tree/main/docs"), "github:/o/r/docs");

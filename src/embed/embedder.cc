@@ -18,7 +18,8 @@ constexpr std::string_view kServiceMark = "http:";
 Result<std::unique_ptr<Embedder>> open_embedder(const EmbedderOptions& options) {
   if (options.kind == "none") return std::unique_ptr<Embedder>();
   if (options.kind == "http") {
-    auto service = WARREN_TRY(HttpEmbedder::open({.url = options.url, .model = options.model, .key = options.key}));
+    auto service = WARREN_TRY(HttpEmbedder::open(
+        {.url = options.url, .model = options.model, .key = options.key, .is_cancelled = options.is_cancelled}));
     WARREN_TRY(service->probe());  // callers need the dimension
     return std::unique_ptr<Embedder>(std::move(service));
   }
@@ -28,6 +29,7 @@ Result<std::unique_ptr<Embedder>> open_embedder(const EmbedderOptions& options) 
   }
   std::string folder = WARREN_TRY(find_model_folder(options.folder, model_places()));
   auto local = WARREN_TRY(LocalEmbedder::open(folder));
+  local->cancel_by(options.is_cancelled);
   return std::unique_ptr<Embedder>(std::move(local));
 }
 

@@ -1,6 +1,7 @@
 // Turns texts into vectors of numbers whose nearness is nearness in meaning.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -35,6 +36,8 @@ struct EmbedderOptions {
   std::string url;             // http: base address of an OpenAI-compatible service, ".../v1"
   std::string model;           // http: the model's name there
   std::string key;             // http: may be empty
+  // True ends calls of the embedder soon, with kUnavailable. Null: nobody does. Outlives the embedder.
+  const std::atomic<bool>* is_cancelled = nullptr;
 };
 
 // Null for "none". kNotFound: the folder has no model; the message says how to install one.

@@ -142,12 +142,26 @@ Result<std::unique_ptr<HttpEmbedder>> HttpEmbedder::open(HttpEmbedderOptions opt
   return std::unique_ptr<HttpEmbedder>(new HttpEmbedder(std::move(client), std::move(options)));
 }
 
+// In steps, if somebody can cancel it.
+void HttpEmbedder::pause(milliseconds time) const {
+  constexpr milliseconds kStep{250};
+  if (options_.is_cancelled == nullptr) {
+    options_.sleep(time);
+    return;
+  }
+  for (milliseconds left = time; left.count() > 0; left -= kStep) {
+    if (options_.is_cancelled->load()) return;
+    options_.sleep(std::min(left, kStep));
+  }
+}
+
 Result<std::string> HttpEmbedder::post(const std::string& body, Patience patience) const {
   HttpCall call{.method = "POST",
                 .url = options_.url,
                 .headers = {{"Content-Type", "application/json"}, {"Accept", "application/json"}},
                 .body = as_bytes(body),
-                .timeout = options_.call_timeout};
+                .timeout = options_.call_timeout,
+                .is_cancelled = options_.is_cancelled};
   if (patience == Patience::kProbe) call.timeout = std::min(call.timeout, kProbeTimeout);
   if (!options_.key.empty()) call.headers.emplace_back("Authorization", "Bearer " + options_.key);
   for (int attempt = 0;; ++attempt) {
@@ -155,11 +169,12 @@ Result<std::string> HttpEmbedder::post(const std::string& body, Patience patienc
     if (answer.ok() && answer->is_success()) return std::move(answer->body);
     const bool is_last = attempt + 1 == kAttempts;
     if (answer.ok() && (is_last || !may_pass(answer->status))) return refusal(*answer, options_.model);
-    const bool may_connect = patience == Patience::kWork && !is_last;
+    const bool is_cancelled = options_.is_cancelled != nullptr && options_.is_cancelled->load();
+    const bool may_connect = patience == Patience::kWork && !is_last && !is_cancelled;
     if (!answer.ok() && (!may_connect || answer.error().code() != Code::kUnavailable)) {
       return std::move(answer).take_error().within("the embedding service");
     }
-    options_.sleep(pause_before(attempt, answer.ok() ? &*answer : nullptr));
+    pause(pause_before(attempt, answer.ok() ? &*answer : nullptr));
   }
 }
 

@@ -20,6 +20,7 @@ struct HttpEmbedderOptions {
   std::string key;    // never in an error
   std::chrono::milliseconds call_timeout{60'000};
   std::size_t batch_max = 64;
+  const std::atomic<bool>* is_cancelled = nullptr;       // EmbedderOptions
   std::function<void(std::chrono::milliseconds)> sleep;  // between attempts; empty: really
 };
 
@@ -42,6 +43,7 @@ class HttpEmbedder final : public Embedder {
  private:
   HttpEmbedder(std::unique_ptr<HttpClient> client, HttpEmbedderOptions options);
   enum class Patience { kProbe, kWork };
+  void pause(std::chrono::milliseconds time) const;
   Result<std::string> post(const std::string& body, Patience patience) const;
   Result<std::vector<std::vector<float>>> embed_batch(const Json& inputs, Patience patience);
 

@@ -116,6 +116,22 @@ TEST(HttpEmbedder, AFailureThatMayPassIsRepeatedWithPauses) {
   }
 }
 
+TEST(HttpEmbedder, ACancelledCallEndsAndIsNotRepeated) {
+  std::atomic<bool> is_cancelled = false;
+  HttpFixture fixture([&](const ScriptedRequest&) {
+    is_cancelled = true;
+    return answer_with(503, "later");
+  });
+  auto embedder = HttpEmbedder::open({.url = fixture.server.url() + "/v1",
+                                      .model = "m",
+                                      .is_cancelled = &is_cancelled,
+                                      .sleep = [&](milliseconds pause) { fixture.pauses.push_back(pause); }})
+                      .value();
+  EXPECT_EQ(error_of(embedder->embed({"a"}, TextRole::kPassage)), Code::kUnavailable);
+  EXPECT_TRUE(fixture.pauses.empty());
+  EXPECT_LE(fixture.server.requests(), 2);  // curl sends one more if it learns of it only then
+}
+
 TEST(HttpEmbedder, AProbeLearnsTheDimensionAndDoesNotWaitForAServiceThatIsNotThere) {
   HttpFixture fixture;
   auto embedder = fixture.open();

@@ -68,6 +68,7 @@ Result<std::vector<std::vector<float>>> LocalEmbedder::embed(const std::vector<s
                    [&](std::size_t a, std::size_t b) { return tokens[a].size() > tokens[b].size(); });
   std::vector<std::vector<float>> vectors(texts.size());
   WARREN_TRY(for_each_parallel(texts.size(), [&](std::size_t i) -> Status {
+    if (is_cancelled_ != nullptr && is_cancelled_->load()) return Error(Code::kUnavailable, "it was cancelled");
     vectors[order[i]] = WARREN_TRY(encoder_->encode(tokens[order[i]]));
     return Ok{};
   }));

@@ -21,6 +21,9 @@ class LocalEmbedder final : public Embedder {
   std::size_t dimensions() const override { return config_.width; }
   Result<std::vector<std::vector<float>>> embed(const std::vector<std::string_view>& texts, TextRole role) override;
 
+  // EmbedderOptions::is_cancelled, which is looked at between texts.
+  void cancel_by(const std::atomic<bool>* flag) { is_cancelled_ = flag; }
+
   // The tokens that `embed` would take in.
   std::vector<std::int32_t> tokens_of(std::string_view text, TextRole role) const;
 
@@ -35,6 +38,7 @@ class LocalEmbedder final : public Embedder {
   EncoderConfig config_;
   WordPiece pieces_;
   std::unique_ptr<Encoder> encoder_;
+  const std::atomic<bool>* is_cancelled_ = nullptr;
 };
 
 }  // namespace warren

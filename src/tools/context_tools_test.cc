@@ -598,6 +598,29 @@ TEST_F(ContextToolsTest, ATreeShowsDirectoriesFirstAndSaysWhatItLeavesOut) {
   EXPECT_EQ(fail_type("context_tree", {{"path", "disk:/zoo/ape"}}), "not_directory");
 }
 
+TEST_F(ContextToolsTest, EveryEntryOfALargeDirectoryCanBeSeen) {
+  for (int i = 0; i < 7; ++i) write(fmt::format("disk:/f{}", i), "x");
+  write("disk:/zoo/ape", "x");
+  std::vector<std::string> names;
+  Json asked{{"path", "disk:/"}, {"max_depth", 1}, {"max_items", 3}};
+  for (int page = 0; page < 3; ++page) {
+    Json tree = call("context_tree", asked);
+    for (const Json& entry : tree["entries"]) names.push_back(entry["name"]);
+    EXPECT_EQ(tree["next_after"].is_null(), page == 2);
+    if (page == 2) break;
+    asked["after"] = tree["next_after"];
+    std::string next =
+        "context_tree(" +
+        dump_json({{"drive", "disk"}, {"path", "/"}, {"max_depth", 1}, {"max_items", 3}, {"after", names.back()}}) +
+        ")";
+    EXPECT_NE(tree["hint"].get<std::string>().find(next), std::string::npos) << tree["hint"];
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"zoo", "f0", "f1", "f2", "f3", "f4", "f5", "f6"}));
+  EXPECT_EQ(fail_type("context_tree", {{"path", "disk:/"}, {"after", "gone"}}), "not_found");
+  Json most = call("context_tree", {{"path", "disk:/"}, {"max_depth", 1}, {"max_items", 1000}});
+  EXPECT_EQ(most["hint"].get<std::string>().find("larger max_items"), std::string::npos);
+}
+
 TEST_F(ContextToolsTest, SizesAreBytes) {
   write("disk:/a", "\xe2\x82\xac");
   write("disk:/sub/b", "12345");
@@ -707,6 +730,34 @@ TEST_F(ContextToolsTest, SearchFindsPlacesInItemsThatTheCallerMayRead) {
   EXPECT_EQ(fail_type("search", {{"query", "x"}, {"drive", "../x"}}), "invalid_argument");
   has_index_ = false;
   EXPECT_EQ(fail_type("search", {{"query", "zebra"}}), "unsupported");
+}
+
+TEST_F(ContextToolsTest, ASearchHasPagesAndTimesAndSaysThatThereIsNoEmbedder) {
+  clock_.jump_to({.seconds = 1'767'225'600});  // 2026-01-01
+  write("disk:/old.md", "zebra\n");
+  clock_.advance_ns(std::int64_t{86'400} * 1'000'000'000);
+  write("disk:/new.md", "zebra\n");
+  auto refs = [&](Json arguments) {
+    arguments["query"] = "zebra";
+    std::vector<std::string> all;
+    Json found = call("search", arguments);
+    for (const Json& one : found["results"]) all.push_back(one["ref"]);
+    return all;
+  };
+  using Refs = std::vector<std::string>;
+  EXPECT_EQ(refs({{"since", "2026-01-01T12:00:00Z"}}), Refs{"disk:/new.md"});
+  EXPECT_EQ(refs({{"until", "2026-01-01T12:00"}}), Refs{"disk:/old.md"});
+  EXPECT_EQ(refs({{"since", "2026-01-01T12:00"}, {"until", "2026-01-01T13:00"}}), Refs{});
+  ToolError wrong = fail("search", {{"query", "zebra"}, {"since", "yesterday"}});
+  EXPECT_EQ(wrong.type, "invalid_argument");
+  EXPECT_NE(wrong.message.find("'since'"), std::string::npos) << wrong.message;
+  ToolAnswer first = answer("search", {{"query", "zebra"}, {"limit", 1}});
+  EXPECT_EQ(first.structured["next_offset"], 1);
+  EXPECT_NE(first.text.find("found by words alone"), std::string::npos) << first.text;
+  EXPECT_NE(first.text.find("offset 1"), std::string::npos) << first.text;
+  Json second = call("search", {{"query", "zebra"}, {"limit", 1}, {"offset", 1}});
+  EXPECT_TRUE(second["next_offset"].is_null());
+  EXPECT_NE(second["results"][0]["ref"], first.structured["results"][0]["ref"]);
 }
 
 TEST_F(ContextToolsTest, WR71_ForgedRowsAreNotBelieved) {

@@ -6,6 +6,9 @@
 
 #include "agent/agent.h"
 #include "agent/agent_namespace.h"
+#include "base/ascii.h"
+#include "base/date.h"
+#include "base/path.h"
 #include "context/search.h"
 #include "tools/context_support.h"
 #include "tools/file_tools.h"
@@ -24,6 +27,9 @@ Json search_input() {
   query["maxLength"] = 4096;
   Json limit = whole_number_schema("How many results. Default 10.", 1);
   limit["maximum"] = 100;
+  Json offset =
+      whole_number_schema("How many of the best to leave out: next_offset of the answer before. Default 0.", 0);
+  offset["maximum"] = 1000;
   Json pattern = text_schema("A regular expression (RE2) that results match; instead of query, or with it.");
   pattern["maxLength"] = 1000;
   return object_schema(
@@ -34,7 +40,11 @@ Json search_input() {
        {"glob",
         text_schema("Only items whose path in the namespace matches, such as /context/**/*.md or /project/src/**.")},
        {"mime", text_schema("Only items of this kind, such as text/markdown or text/*.")},
-       {"limit", std::move(limit)}},
+       {"since",
+        text_schema("Only files changed at or after this time, in UTC, such as 2026-01-31 or 2026-01-31T12:00Z.")},
+       {"until", text_schema("Only files changed at or before this time.")},
+       {"limit", std::move(limit)},
+       {"offset", std::move(offset)}},
       {});
 }
 
@@ -50,13 +60,24 @@ Json search_output() {
                      {"found_by", list_schema("Which searches found it.", text_schema("text, meaning or pattern"))}},
                     {"ref", "first_line", "last_line", "heading", "snippet", "snippet_line", "score", "found_by"});
   return object_schema({{"results", list_schema("Best first.", std::move(hit))},
+                        {"next_offset", {{"type", {"integer", "null"}}, {"description", "null: there are no more."}}},
                         {"hint", text_schema("What limits the results, and what to call next.")}},
-                       {"results", "hint"});
+                       {"results", "next_offset", "hint"});
 }
 
 bool shows_project(const ToolContext& context) {
   const std::vector<MountInfo>& mounts = (*context.names).mounts();
   return context.agent.overlay() && std::ranges::find(mounts, kProjectPath, &MountInfo::path) != mounts.end();
+}
+
+Result<std::optional<std::int64_t>> given_time(const Json& arguments, std::string_view name) {
+  std::string text = given_text(arguments, name);
+  if (text.empty()) return std::optional<std::int64_t>();
+  std::optional<std::int64_t> seconds = parse_date(text);
+  if (!seconds) seconds = parse_number<std::int64_t>(text);
+  if (seconds) return seconds;
+  return Error(Code::kInvalid, fmt::format("{}: {} is not a time", quote(name), quote(text)),
+               "Give it as 2026-01-31 or 2026-01-31T12:00:00Z.");
 }
 
 Result<SearchQuery> query_in(ToolContext& context, const Json& arguments) {
@@ -76,7 +97,10 @@ Result<SearchQuery> query_in(ToolContext& context, const Json& arguments) {
   }
   if (arguments.contains("glob")) query.globs = {given_text(arguments, "glob")};
   query.mime = given_text(arguments, "mime");
+  query.since = WARREN_TRY(given_time(arguments, "since"));
+  query.until = WARREN_TRY(given_time(arguments, "until"));
   query.limit = given_count(arguments, "limit", kSearchResults);
+  query.offset = given_count(arguments, "offset", 0);
   query.path_for_caller = [&context, has_project = shows_project(context)](
                               int tree, const std::string& at) -> std::optional<std::string> {
     if (!context.agent.base() || tree == kNamespaceTree) return at;
@@ -139,11 +163,16 @@ Result<ToolAnswer> search_items(ToolContext& context, const Json& arguments) {
   }
   std::string hint = std::move(found.hint);
   if (found.hits.empty()) {
-    hint += fmt::format("{}Nothing was found. Try other words, or {} to see what there is.", hint.empty() ? "" : " ",
-                        next_call("context_tree", Json::object()));
-    answer.text = hint + "\n";
+    hint += fmt::format("{}Nothing {}was found. Try other words, or {} to see what there is.", hint.empty() ? "" : ". ",
+                        query.offset > 0 ? "more " : "", next_call("context_tree", Json::object()));
   }
-  answer.structured = {{"results", std::move(results)}, {"hint", std::move(hint)}};
+  if (!hint.empty()) answer.text += fmt::format("({})\n", hint);
+  Json next;
+  if (found.has_more) {
+    next = query.offset + found.hits.size();
+    answer.text += fmt::format("(more results: offset {})\n", query.offset + found.hits.size());
+  }
+  answer.structured = {{"results", std::move(results)}, {"next_offset", std::move(next)}, {"hint", std::move(hint)}};
   return answer;
 }
 

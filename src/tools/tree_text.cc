@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/path.h"
 #include "base/printable.h"
 #include "tools/context_support.h"
 
@@ -21,21 +22,35 @@ class TreeDrawer {
 
   Status draw_top(const Ref& top) {
     std::vector<Items::Entry> entries = WARREN_TRY(items_.list(top));
-    return draw(top, entries, "", 1);
+    if (!options_.after.empty()) {
+      auto last = std::ranges::find(entries, options_.after, &Items::Entry::name);
+      if (last == entries.end()) {
+        return Error(Code::kNotFound, fmt::format("'after': no entry {} in {}", quote(options_.after), to_string(top)),
+                     fmt::format("Call {} to begin again.", next_call("context_tree", top)));
+      }
+      entries.erase(entries.begin(), last + 1);
+    }
+    std::size_t shown = WARREN_TRY(draw(top, entries, "", 1));
+    tree_.has_more_entries = shown < entries.size();
+    entries.resize(shown);
+    tree_.entries = std::move(entries);
+    return Ok{};
   }
   TreeText take() { return std::move(tree_); }
 
  private:
-  Status draw(const Ref& dir, const std::vector<Items::Entry>& entries, const std::string& indent, std::size_t depth) {
+  // Returns how many of the entries it has shown.
+  Result<std::size_t> draw(const Ref& dir, const std::vector<Items::Entry>& entries, const std::string& indent,
+                           std::size_t depth) {
     std::size_t shown = std::min(entries.size(), options_.entries_max);
     for (std::size_t i = 0; i < shown; ++i) {
       if (lines_ >= options_.lines_max) shown = i;
       else WARREN_TRY(draw_entry(dir, entries[i], indent, depth, i + 1 == entries.size()));
     }
-    if (shown == entries.size()) return Ok{};
+    if (shown == entries.size()) return shown;
     tree_.is_complete = false;
     tree_.text += fmt::format("{}└── ... (+{} more)\n", indent, entries.size() - shown);
-    return Ok{};
+    return shown;
   }
 
   Status draw_entry(const Ref& dir, const Items::Entry& entry, const std::string& indent, std::size_t depth,
@@ -62,7 +77,8 @@ class TreeDrawer {
       return Ok{};
     }
     tree_.text += '\n';
-    return draw(below, all, indent + (is_last ? "    " : "│   "), depth + 1);
+    WARREN_TRY(draw(below, all, indent + (is_last ? "    " : "│   "), depth + 1));
+    return Ok{};
   }
 
   // What is in a directory that is not entered.
@@ -95,10 +111,19 @@ std::string tree_hint(const TreeText& tree, const Ref& top, const TreeOptions& o
   std::string shown = fmt::format("{} and {}", counted(tree.directories, "directory", "directories"),
                                   counted(tree.files, "file", "files"));
   if (tree.is_complete) return fmt::format("Complete: {}.", shown);
-  return fmt::format(
-      "Not complete: {} shown, at most {} of each directory and {} deep. Call {} with the path of a directory, or with "
-      "larger max_items and max_depth, to see more.",
-      shown, options.entries_max, counted(options.depth_max, "level", "levels"), next_call("context_tree", top));
+  std::string hint = fmt::format("Not complete: {} shown, at most {} of each directory, {} in all and {} deep.", shown,
+                                 options.entries_max, options.lines_max, counted(options.depth_max, "level", "levels"));
+  if (tree.has_more_entries && !tree.entries.empty()) {
+    Json next{{"drive", top.drive},
+              {"path", top.path},
+              {"max_depth", options.depth_max},
+              {"max_items", options.entries_max},
+              {"after", tree.entries.back().name}};
+    hint += fmt::format(" Call {} for the next entries.", next_call("context_tree", next));
+  }
+  return fmt::format("{} Call {} with the path of a directory{} to see more of it.", hint,
+                     next_call("context_tree", top),
+                     options.entries_max < kDrawnEntriesMax ? ", or with larger max_items or max_depth," : "");
 }
 
 }  // namespace warren

@@ -314,18 +314,24 @@ class Index(unittest.TestCase):
 class Embedding(http.server.BaseHTTPRequestHandler):
     """An OpenAI-compatible service whose embeddings count letters."""
     texts = []
+    before = None  # called with the texts before they are answered
 
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         texts = asked["input"] if isinstance(asked["input"], list) else [asked["input"]]
         type(self).texts += texts
+        if type(self).before:
+            type(self).before(texts)
         data = [{"index": i, "embedding": [1 + text.lower().count(letter) for letter in "aeiou"]} for i, text in enumerate(texts)]
         body = json.dumps({"data": data, "model": asked["model"]}).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        try:
+            self.wfile.write(body)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # the client was killed
 
     def log_message(self, *_):
         pass
@@ -377,6 +383,61 @@ class Models(unittest.TestCase):
             other = env | {"WARREN_EMBED": env["WARREN_EMBED"] + "-2"}
             answer = json.loads(agent.warren("context", "a", "search", "--json", "anchor", env=other))
             self.assertIn("meaning", answer["hits"][0]["found_by"])
+
+    def test_a_service_that_is_down_and_a_model_that_is_not_there_are_shown_as_such(self):
+        with Agent() as agent:
+            agent.write("/a.md", "anchor\n")
+            for embedder, configured in (("http://u:secret@127.0.0.1:1/v1#m", "http:m at http://127.0.0.1:1/v1"), ("nosuchmodel", "nosuchmodel")):
+                env = os.environ | {"WARREN_EMBED": embedder}
+                said = agent.warren("context", "a", "status", env=env).decode()
+                self.assertIn(f"embedder   configured: {configured}; not available: ", said)
+                self.assertIn("waiting    1 chunks", said)
+                self.assertNotIn("secret", said)
+                status = json.loads(agent.warren("context", "a", "status", "--json", env=env))
+                self.assertEqual((status["model"], status["configured"], status["waiting"]), (None, configured, 1))
+                self.assertTrue(status["not_available"])
+            status = agent.status()
+            self.assertEqual((status["model"], status["configured"], status["not_available"]), (None, None, None))
+
+    def test_a_kill_while_embedding_keeps_what_was_done_and_the_next_one_goes_on(self):
+        service = Service()
+        service.start()
+        self.addCleanup(service.stop)
+        calls, reached, release = [], threading.Event(), threading.Event()
+        self.addCleanup(release.set)
+
+        def before(texts):
+            if texts == ["rabbit"] or reached.is_set():
+                return
+            calls.append(texts)
+            if len(calls) == 4:  # the first three are stored by now
+                reached.set()
+                release.wait(60)
+
+        Embedding.before = before
+        self.addCleanup(setattr, Embedding, "before", None)
+        env = os.environ | {"WARREN_EMBED": f"http://127.0.0.1:{service.port}/v1#m"}
+        with Agent() as agent:
+            folder = agent.file.parent / "many"
+            folder.mkdir()
+            for i in range(200):
+                (folder / f"{i}.md").write_text(f"anchor number {i}\n")
+            agent.warren("context", "a", "add", str(folder), "--drive", "d", env=env)
+            process = subprocess.Popen([program(), "context", "a", "embed"], cwd=agent.home, env=env, stdout=subprocess.DEVNULL)
+            self.assertTrue(reached.wait(60))
+            process.kill()
+            process.wait()
+            release.set()
+            stored = sum(len(texts) for texts in calls[:3])
+            status = json.loads(agent.warren("context", "a", "status", "--json", env=env))
+            self.assertEqual((status["embedded"], status["waiting"]), (stored, 200 - stored))
+            Embedding.texts = []
+            self.assertEqual(json.loads(agent.warren("context", "a", "embed", "--json", env=env)), {"embedded": 200 - stored, "waiting": 0})
+            again = [text for text in Embedding.texts if text != "rabbit"]
+            self.assertEqual(len(again), len(set(again)))
+            self.assertEqual(set(again) & {text for texts in calls[:3] for text in texts}, set())
+            with sqlite3.connect(agent.index) as index:
+                self.assertEqual(index.execute("SELECT count(*), count(DISTINCT hash) FROM vector").fetchone(), (200, 200))
 
     def test_another_model_embeds_again_while_the_one_before_answers(self):
         installed = pathlib.Path(os.environ["WARREN_DOCS"]).parent / ".deps/models/all-MiniLM-L6-v2"

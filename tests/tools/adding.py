@@ -77,6 +77,62 @@ def a_folder_is_added_and_added_again(world):
     assert world.run("context", "a", "add", "nothing-here", status=1) == b""
 
 
+def one_failure_does_not_stop_the_rest(world):
+    write(world, "p/a.md", b"one\n")
+    write(world, "q/b.md", b"two\n")
+    with Server() as web:
+        Pages.content["/page"] = (200, "text/plain", b"page\n")
+        wrong = ["nothere", web.url + "/missing", "https://", "http://127.0.0.1:1/none", "/dev/null"]
+        words = ["p", *wrong, web.url + "/page", "q/b.md"]
+        report = add(world, *words, "--allow-private", status=1)
+        assert report["added"] == 3, report
+        assert [failure["what"] for failure in report["failures"]] == wrong, report
+        assert all(failure["message"] for failure in report["failures"]), report
+        assert world.run("context", "a", "read", web.url + "/page") == b"page\n"
+        told = subprocess.run([program(), "context", "a", "add", *words, "--allow-private"], cwd=world.dir, env=world.env,
+                              capture_output=True, timeout=60, text=True)
+        assert told.returncode == 1 and told.stdout.startswith("0 added, 0 replaced, 3 unchanged"), told
+        assert [one for one in wrong if f"warren: {one}: " not in told.stderr] == [], told.stderr
+        refused = json.loads(world.run("context", "a", "add", "p", web.url + "/page", "--json", status=1))
+        assert refused["unchanged"] == 1 and "--allow-private" in refused["failures"][0]["hint"], refused
+        # The same for items that are refreshed.
+        Pages.content["/other"] = (200, "text/plain", b"other\n")
+        assert add(world, web.url + "/other", "--allow-private")["added"] == 1
+        Pages.content["/other"] = (200, "text/plain", b"newer\n")
+        Pages.content["/page"] = (404, "text/plain", b"gone")
+        report = json.loads(world.run("context", "a", "refresh", web.url + "/page", web.url + "/other", "--allow-private",
+                                      "--json", status=1))
+        assert report["replaced"] == 1 and len(report["failures"]) == 1, report
+
+
+RUSSIAN = "Привет, мир. Это обычный русский текст в старой кодировке.\n"
+UNKNOWN = bytes([0x81, 0x8D, 0x8F, 0x90, 0x9D]) * 12
+JAPANESE = "これは日本語のテキストです。文字コードを調べます。\n"
+
+
+def text_of_files_in_other_encodings_is_read_and_found(world):
+    world.env["WARREN_EMBED"] = "none"
+    write(world, "e/koi.txt", RUSSIAN.encode("koi8-r"))
+    write(world, "e/sjis.txt", JAPANESE.encode("shift_jis"))
+    write(world, "e/page.html", '<html><head><meta charset="koi8-r"><title>Мир</title></head><p>лодка</html>'.encode("koi8-r"))
+    write(world, "e/old.xml", '<?xml version="1.0" encoding="iso-8859-2"?>\n<a>łódź</a>\n'.encode("iso-8859-2"))
+    write(world, "e/unknown.txt", UNKNOWN)
+    report = add(world, "e", "--drive", "d")
+    assert report["added"] == 5 and report["failures"] == [], report
+    assert [os.path.basename(one["what"]) for one in report["warnings"]] == ["unknown.txt"], report
+    assert world.run("context", "a", "read", "d:/e/koi.txt").decode() == RUSSIAN
+    assert world.run("context", "a", "read", "d:/e/sjis.txt").decode() == JAPANESE
+    assert "łódź" in world.run("context", "a", "read", "d:/e/old.xml").decode()
+    assert world.tool("context_info", {"path": "d:/e/page.html"})["title"] == "Мир"
+    assert world.tool("context_info", {"path": "d:/e/koi.txt"})["mime"] == "text/plain"
+    assert [hit["ref"] for hit in world.tool("search", {"query": "лодка"})["results"]] == ["d:/e/page.html"]
+    assert [hit["ref"] for hit in world.tool("search", {"query": "русский"})["results"]] == ["d:/e/koi.txt"]
+    assert world.run("fs", "a", "cat", "/context/d/e/unknown.txt") == UNKNOWN
+    # The index reads files of any door the same way.
+    world.run("fs", "a", "write", "/plain.txt", "-", data=RUSSIAN.replace("мир", "кит").encode("koi8-r"))
+    assert b"/plain.txt" in world.run("context", "a", "search", "кит")
+
+
 def an_item_that_was_changed_here_is_not_replaced(world):
     write(world, "p/a.md", b"one\n")
     write(world, "p/b.md", b"one\n")
@@ -299,7 +355,8 @@ def two_processes_add_the_same(world):
 
 
 if __name__ == "__main__":
-    run_topic([a_folder_is_added_and_added_again, an_item_that_was_changed_here_is_not_replaced, a_document_gives_its_text, office_documents_are_read_and_searched,
+    run_topic([a_folder_is_added_and_added_again, one_failure_does_not_stop_the_rest,
+               text_of_files_in_other_encodings_is_read_and_found, an_item_that_was_changed_here_is_not_replaced, a_document_gives_its_text, office_documents_are_read_and_searched,
                every_cell_of_a_workbook_is_read, pages_are_fetched_and_refreshed, a_page_and_pages_below_it,
                the_policy_is_asked_before_the_network,
                redirects_and_errors_are_bounded, a_killed_add_goes_on, two_processes_add_the_same])

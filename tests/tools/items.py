@@ -234,8 +234,25 @@ def items_of_an_agent_with_a_base_are_found_beside_its_files(world):
         assert b"/main.txt" in files and b"/context/disk/note.md" in files, files
 
 
+def every_entry_of_a_large_directory_is_listed(world):
+    os.makedirs(world.path("many"))
+    for i in range(1500):
+        open(world.path(f"many/{i:04}.txt"), "w").close()
+    world.run("context", "a", "add", "many", "--drive", "d")
+    names, after = [], []
+    while True:
+        page = json.loads(world.run("context", "a", "list", "d:/many", "--json", *after))
+        names += [entry["name"] for entry in page["entries"]]
+        if page["next_after"] is None:
+            break
+        after = ["--after", page["next_after"]]
+    assert names == [f"{i:04}.txt" for i in range(1500)], (len(names), names[:3])
+    told = subprocess.run([program(), "context", "a", "list", "d:/many"], cwd=world.dir, env=world.env, capture_output=True, timeout=60, text=True)
+    assert "--after '0999.txt'" in told.stderr and "context_tree" not in told.stdout + told.stderr, told.stderr
+
+
 if __name__ == "__main__":
-    run_topic([tools_are_listed_with_schemas, a_call_is_in_the_trail, every_form_of_a_reference_is_the_same_item,
+    run_topic([every_entry_of_a_large_directory_is_listed, tools_are_listed_with_schemas, a_call_is_in_the_trail, every_form_of_a_reference_is_the_same_item,
                hostile_references_are_refused, names_that_mean_something_elsewhere_are_names_here,
                names_that_are_not_utf8_are_reached_by_id, conflicts_change_nothing, a_large_item_comes_in_pages,
                a_gibibyte_is_never_read_whole, bytes_are_kept, edits_keep_line_ends,

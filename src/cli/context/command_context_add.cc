@@ -66,6 +66,8 @@ class AddingBar {
   std::optional<ProgressBar> bar_;
 };
 
+constexpr std::string_view kKeptAsBytes = "looks like text in an encoding that is not known; its bytes are kept";
+
 Exit show_report(Context& context, const Arguments& args, const IngestReport& report) {
   if (args.has("json")) {
     Json failures = Json::array();
@@ -73,11 +75,19 @@ Exit show_report(Context& context, const Arguments& args, const IngestReport& re
       Json one;
       set_bytes(one, "what", failure.what);
       one["message"] = failure.message;
+      if (!failure.hint.empty()) one["hint"] = failure.hint;
       failures.push_back(std::move(one));
     }
     Json json{{"added", report.added},      {"replaced", report.replaced},    {"unchanged", report.unchanged},
               {"deleted", report.deleted},  {"skipped", report.skipped},      {"ignored", report.ignored},
               {"size_bytes", report.bytes}, {"failures", std::move(failures)}};
+    json["warnings"] = Json::array();
+    for (const std::string& source : report.kept_as_bytes) {
+      Json one;
+      set_bytes(one, "what", source);
+      one["message"] = kKeptAsBytes;
+      json["warnings"].push_back(std::move(one));
+    }
     if (args.has("watch")) context.out.json_line(json);  // the first of many
     else context.out.json(json);
   } else {
@@ -88,6 +98,10 @@ Exit show_report(Context& context, const Arguments& args, const IngestReport& re
     context.out.print("\n");
     for (const auto& failure : report.failures) {
       context.err.print("warren: {}: {}\n", context.err.name(failure.what), context.err.name(failure.message));
+      if (!failure.hint.empty()) context.err.line(fmt::format("hint: {}", failure.hint));
+    }
+    for (const std::string& source : report.kept_as_bytes) {
+      context.err.print("warren: {}: {}\n", context.err.name(source), kKeptAsBytes);
     }
   }
   return report.failures.empty() ? Exit::kOk : Exit::kFailed;
@@ -115,12 +129,32 @@ Status add_session(Context& context, Ingest& ingest, const std::string& name) {
   return session->check_recorded();
 }
 
+// Of several things, one that fails is named in the report and does not stop the rest. An error of writing would be the
+// same for all of them.
+Status note_failure(Ingest& ingest, const std::string& what, Status done) {
+  if (done.ok() || ingest.has_stopped()) return done;
+  ingest.fail(what, done.error());
+  return Ok{};
+}
+
+Status add_one(Ingest& ingest, const std::string& what) {
+  if (looks_like_web_address(what)) return ingest.add_url(what);
+  return ingest.add_path(what);
+}
+
 Status add_everything(Context& context, const Arguments& args, Ingest& ingest) {
-  for (const std::string& what : args.all("PATH")) {
-    if (looks_like_web_address(what)) WARREN_TRY(ingest.add_url(what));
-    else WARREN_TRY(ingest.add_path(what).within([&] { return "add " + quote(what); }));
+  const std::vector<std::string>& paths = args.all("PATH");
+  const std::vector<std::string>& sessions = args.all("session");
+  bool is_single = paths.size() + sessions.size() == 1;
+  for (const std::string& what : paths) {
+    Status done = add_one(ingest, what);
+    WARREN_TRY(is_single ? std::move(done).within([&] { return "add " + quote(what); })
+                         : note_failure(ingest, what, std::move(done)));
   }
-  for (const std::string& name : args.all("session")) WARREN_TRY(add_session(context, ingest, name));
+  for (const std::string& name : sessions) {
+    Status done = add_session(context, ingest, name);
+    WARREN_TRY(is_single ? std::move(done) : note_failure(ingest, name, std::move(done)));
+  }
   return ingest.finish();
 }
 
@@ -212,7 +246,11 @@ Result<Exit> run_context_refresh(Context& context, const Arguments& args) {
     refs.push_back(std::move(ref));
   }
   Ingest ingest(*view.agent, *view.fs, context.clock, ingest_options(args));
-  for (const Ref& ref : refs) WARREN_TRY(ingest.refresh(ref));
+  bool is_single = refs.size() + args.all("session").size() == 1 && !args.has("all");
+  for (const Ref& ref : refs) {
+    Status done = ingest.refresh(ref);
+    WARREN_TRY(is_single ? std::move(done) : note_failure(ingest, to_string(ref), std::move(done)));
+  }
   if (args.has("all")) WARREN_TRY(ingest.refresh_all());
   for (const std::string& name : args.all("session")) WARREN_TRY(add_session(context, ingest, name));
   WARREN_TRY(ingest.finish());

@@ -3,6 +3,7 @@
 #include "base/base64.h"
 #include "base/check.h"
 #include "base/limits.h"
+#include "base/path.h"
 #include "base/utf8.h"
 #include "cli/commands.h"
 #include "cli/context/context_commands.h"
@@ -26,10 +27,29 @@ Result<Exit> call_and_print(Context& context, const Arguments& args, std::string
 
 Json ref_arguments(const Arguments& args) { return {{"path", args.get("REF")}}; }
 
+// The tree with what to do about its limits, in terms of this command.
+Result<Exit> call_and_print_tree(Context& context, const Arguments& args, const Json& arguments) {
+  OpenView view = WARREN_TRY(open_for_tools(context, args));
+  ToolAnswer answer = call_here(context, view, known_tool("context_tree"), arguments);
+  bool is_cut = !answer.error && !answer.structured.at("is_complete").get<bool>();
+  if (!is_cut || args.has("json")) return print_answer(context, args, answer);
+  context.out.text(answer.structured.at("tree").get_ref<const std::string&>());
+  const Json& next = answer.structured.at("next_after");
+  if (next.is_string()) {
+    context.err.print("warren: there are more entries: --after {} shows the next ones\n",
+                      quote(next.get_ref<const std::string&>()));
+  } else {
+    context.err.print("warren: not everything is shown: name a directory to see all of it\n");
+  }
+  return Exit::kOk;
+}
+
 Result<Exit> run_context_list(Context& context, const Arguments& args) {
   std::optional<std::string> ref = args.find("REF");
   if (!ref) return call_and_print(context, args, "context_list_drives", Json::object());
-  return call_and_print(context, args, "context_tree", {{"path", *ref}, {"max_depth", 1}, {"max_items", 1000}});
+  Json arguments{{"path", *ref}, {"max_depth", 1}, {"max_items", 1000}};
+  if (auto after = args.find("after")) arguments["after"] = *after;
+  return call_and_print_tree(context, args, arguments);
 }
 
 Result<Exit> run_context_tree(Context& context, const Arguments& args) {
@@ -37,7 +57,8 @@ Result<Exit> run_context_tree(Context& context, const Arguments& args) {
   if (std::optional<std::string> ref = args.find("REF")) arguments["path"] = *ref;
   if (args.has("depth")) arguments["max_depth"] = args.integer("depth");
   if (args.has("items")) arguments["max_items"] = args.integer("items");
-  return call_and_print(context, args, "context_tree", arguments);
+  if (auto after = args.find("after")) arguments["after"] = *after;
+  return call_and_print_tree(context, args, arguments);
 }
 
 // All of it, page by page, unless a part was asked for.
@@ -148,11 +169,13 @@ std::vector<Command> make_context_items() {
   auto count = [](std::string_view name, std::string_view help) {
     return Option{.name = name, .value = "N", .help = help, .kind = ValueKind::kCount};
   };
+  Option after{.name = "after", .value = "NAME", .help = "begin after this entry: the next page of a large directory"};
   return {
-      item_command("list", "List the drives, or the entries of a directory", {maybe}, {}, run_context_list),
+      item_command("list", "List the drives, or the entries of a directory, up to 1,000 of them", {maybe}, {after},
+                   run_context_list),
       item_command("tree", "Show a drive or directory as a tree", {maybe},
                    {count("depth", "how many levels [default: 3]"),
-                    count("items", "how many entries of each directory [default: 20]")},
+                    count("items", "how many entries of each directory [default: 20]"), after},
                    run_context_tree),
       item_command("read", "Print the text of an item", {ref},
                    {count("offset", "the first line, from 1"), count("limit", "how many lines")}, run_context_read),

@@ -67,6 +67,7 @@ Result<SearchQuery> query_of(const Arguments& args, Zone zone) {
   if (auto since = args.find("since")) query.since = WARREN_TRY(parse_time(*since, zone));
   if (auto until = args.find("until")) query.until = WARREN_TRY(parse_time(*until, zone));
   query.limit = static_cast<std::size_t>(args.integer("limit"));
+  query.offset = static_cast<std::size_t>(args.integer("offset"));
   query.per_file_max = static_cast<std::size_t>(args.integer("per-file"));
   return query;
 }
@@ -83,7 +84,8 @@ Result<Exit> run_context_search(Context& context, const Arguments& args) {
   if (args.has("json")) {
     Json hits = Json::array();
     for (const SearchHit& hit : answer.hits) hits.push_back(hit_json(hit));
-    context.out.json({{"hits", hits}, {"waiting", answer.waiting}, {"hint", answer.hint}});
+    context.out.json(
+        {{"hits", hits}, {"waiting", answer.waiting}, {"has_more", answer.has_more}, {"hint", answer.hint}});
     return end_reading(*open.agent);
   }
   for (const SearchHit& hit : answer.hits) show_hit(context, hit);
@@ -92,13 +94,17 @@ Result<Exit> run_context_search(Context& context, const Arguments& args) {
   return end_reading(*open.agent);
 }
 
-void show_status(Context& context, const IndexStatus& status) {
+// `configured` is empty if the user wants no embedder.
+void show_status(Context& context, const IndexStatus& status, const std::string& configured) {
   Output& out = context.out;
   out.print("index      {} ({})\n", out.name(status.file), out.size(status.bytes));
   out.print("files      {}, {} with text\n", status.files, status.with_text);
   out.print("chunks     {}\n", status.chunks);
-  if (status.model.empty()) {
+  if (configured.empty()) {
     out.print("embedder   none\n");
+  } else if (status.model.empty()) {
+    out.print("embedder   configured: {}; not available: {}\n", out.name(configured), out.name(status.no_embedder));
+    out.print("waiting    {} chunks\n", status.waiting);
   } else {
     out.print("embedder   {}\n", out.name(status.model));
     out.print("embedded   {}, {} waiting\n", status.embedded, status.waiting);
@@ -114,8 +120,9 @@ void show_status(Context& context, const IndexStatus& status) {
 Result<Exit> run_context_status(Context& context, const Arguments& args) {
   OpenIndex open = WARREN_TRY(open_index(context, args));
   IndexStatus status = WARREN_TRY(open.index->status());
+  std::string configured = open.embedders->describe_configured();
   if (!args.has("json")) {
-    show_status(context, status);
+    show_status(context, status, configured);
     return Exit::kOk;
   }
   Json problems = Json::array();
@@ -132,6 +139,8 @@ Result<Exit> run_context_status(Context& context, const Arguments& args) {
                {"with_text", status.with_text},
                {"chunks", status.chunks},
                {"model", status.model.empty() ? Json() : Json(status.model)},
+               {"configured", configured.empty() ? Json() : Json(configured)},
+               {"not_available", status.no_embedder.empty() || configured.empty() ? Json() : Json(status.no_embedder)},
                {"embedded", status.embedded},
                {"waiting", status.waiting},
                {"only_by_name", problems},
@@ -247,6 +256,11 @@ Command make_search() {
                    .help = "at most so many results",
                    .kind = ValueKind::kCount,
                    .fallback = "10"},
+                  {.name = "offset",
+                   .value = "N",
+                   .help = "leave out so many of the best: the next page",
+                   .kind = ValueKind::kCount,
+                   .fallback = "0"},
                   {.name = "per-file",
                    .value = "N",
                    .help = "at most so many results of one file",

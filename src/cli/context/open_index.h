@@ -1,6 +1,7 @@
 // Opens the search index of the agent that a command names, with the embedder of the user's configuration.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -11,6 +12,7 @@
 #include "cli/context.h"
 #include "context/search.h"
 #include "embed/embedder.h"
+#include "os/worker.h"
 
 namespace warren::cli {
 
@@ -19,10 +21,15 @@ class IndexEmbedders {
  public:
   // The options of an index with these embedders, or why there is none. They are for one thread at a time.
   Result<ContextOptions> open(Context& context);
+  // What the configuration asks for, for people: "http:m at http://localhost:11434/v1"; "" for none.
+  std::string describe_configured() const;
+  // Ends what the embedders do now, and all later calls.
+  void cancel() { is_cancelled_ = true; }
 
  private:
   Embedder* find_former(const std::string& model);
 
+  std::atomic<bool> is_cancelled_ = false;  // before the embedders, which look at it
   EmbedderOptions wanted_;
   std::unique_ptr<Embedder> current_;                        // null: none is configured or available
   std::map<std::string, std::unique_ptr<Embedder>> former_;  // by the model's name; null: not available
@@ -41,16 +48,27 @@ Result<OpenIndex> open_index(Context& context, const Arguments& args);
 // opened the agent with it. Thread-safe. Context and agent outlive it.
 class ToolIndex {
  public:
-  ToolIndex(Context& context, Agent& agent) : context_(context), agent_(agent) {}
+  // kInBackground: what a search leaves waiting is embedded after it, in a thread of low priority, until nothing waits
+  // or the embedder does not answer. The destructor ends that at once.
+  enum class Embedding { kBySearches, kInBackground };
+  ToolIndex(Context& context, Agent& agent, Embedding embedding = Embedding::kBySearches)
+      : context_(context), agent_(agent), embedding_(embedding) {}
+  ~ToolIndex();
 
   Result<ContextIndex*> open();
 
  private:
+  void start_embedding();
+  void embed_waiting();
+
   Context& context_;
   Agent& agent_;
+  Embedding embedding_;
   std::mutex mutex_;
   IndexEmbedders embedders_;
   std::unique_ptr<ContextIndex> index_;
+  std::atomic<bool> is_embedding_ = false;  // a job is waiting or running
+  Worker worker_{{.priority = Worker::Priority::kLow}};
 };
 
 // A line on standard error that says how far a command is, on a terminal only. The destructor erases it.

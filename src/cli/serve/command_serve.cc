@@ -86,7 +86,7 @@ Result<Exit> run_serve_mcp(Context& context, const Arguments& args) {
   ServedView served = WARREN_TRY(open_served_view(context, args));
   OpenView& view = served.open;
   mcp::ServiceOptions options = WARREN_TRY(mcp_options(context, args, served));
-  ToolIndex index(context, *view.agent);
+  ToolIndex index(context, *view.agent, ToolIndex::Embedding::kInBackground);
   options.open_index = [&index] { return index.open(); };
   mcp::Service service(*view.agent, *view.names, *view.fs, context.clock, std::move(options));
   signals->listen([&] {

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/ascii.h"
+#include "base/date.h"
 #include "base/path.h"
 
 namespace warren::cli {
@@ -37,58 +38,11 @@ Error bad(std::string_view text, std::string_view what) {
   return Error(Code::kInvalid, fmt::format("{} is not {}", quote(text), what));
 }
 
-// The number formed by the `count` digits at `at`.
-std::optional<int> digits(std::string_view text, std::size_t at, std::size_t count) {
-  if (at + count > text.size()) return std::nullopt;
-  for (char c : text.substr(at, count)) {
-    if (!is_digit(c)) return std::nullopt;
-  }
-  return whole_number<int>(text.substr(at, count));
-}
-
 std::optional<std::tm> calendar_of(std::int64_t seconds, Zone zone) {
   std::time_t time = seconds;
   std::tm parts{};
   bool is_found = (zone == Zone::kUtc ? ::gmtime_r(&time, &parts) : ::localtime_r(&time, &parts)) != nullptr;
   return is_found ? std::optional(parts) : std::nullopt;
-}
-
-std::optional<std::int64_t> parse_clock(std::string_view text, std::tm& parts) {
-  auto hour = digits(text, 0, 2);
-  auto minute = digits(text, 3, 2);
-  if (!hour || !minute || text[2] != ':') return std::nullopt;
-  std::optional<int> second = 0;
-  if (text.size() > 5) {
-    second = digits(text, 6, 2);
-    if (text[5] != ':' || text.size() != 8) return std::nullopt;
-  }
-  if (!second || *hour > 23 || *minute > 59 || *second > 60) return std::nullopt;
-  parts.tm_hour = *hour;
-  parts.tm_min = *minute;
-  parts.tm_sec = *second;
-  return 0;
-}
-
-std::optional<std::int64_t> parse_date(std::string_view text, Zone zone) {
-  bool is_utc = text.ends_with('Z') || zone == Zone::kUtc;
-  if (text.ends_with('Z')) text.remove_suffix(1);
-  auto year = digits(text, 0, 4);
-  auto month = digits(text, 5, 2);
-  auto day = digits(text, 8, 2);
-  if (!year || !month || !day || text[4] != '-' || text[7] != '-') return std::nullopt;
-  if (*month < 1 || *month > 12 || *day < 1 || *day > 31) return std::nullopt;
-  std::tm parts{};
-  parts.tm_year = *year - 1900;
-  parts.tm_mon = *month - 1;
-  parts.tm_mday = *day;
-  if (text.size() > 10) {
-    if (text[10] != 'T' && text[10] != ' ') return std::nullopt;
-    if (!parse_clock(text.substr(11), parts)) return std::nullopt;
-  }
-  parts.tm_isdst = -1;
-  std::int64_t seconds = is_utc ? ::timegm(&parts) : ::mktime(&parts);
-  if (parts.tm_mday != *day) return std::nullopt;  // the 31st of February
-  return seconds;
 }
 
 }  // namespace
@@ -146,7 +100,7 @@ Result<std::chrono::milliseconds> parse_duration(std::string_view text) {
 
 Result<std::int64_t> parse_time(std::string_view text, Zone zone) {
   if (auto seconds = whole_number<std::int64_t>(text)) return *seconds;
-  if (auto seconds = parse_date(text, zone)) return *seconds;
+  if (auto seconds = parse_date(text, zone == Zone::kUtc ? DateZone::kUtc : DateZone::kLocal)) return *seconds;
   return bad(text, "a time, such as 1767225600 or 2026-01-01T00:00:00Z");
 }
 
