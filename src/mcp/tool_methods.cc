@@ -110,7 +110,11 @@ Answer list_tools(Request& request) {
   }
   std::size_t to = std::min(options.tools.size(), from + options.page_size);
   Json tools = Json::array();
-  for (std::size_t i = from; i < to; ++i) tools.push_back(describe_tool(*options.tools[i], request.revision));
+  for (std::size_t i = from; i < to; ++i) {
+    const Tool& tool = *options.tools[i];
+    bool is_listed_already = !tool.alias_of.empty() && request.service.find_tool(tool.alias_of) != nullptr;
+    if (!is_listed_already) tools.push_back(describe_tool(tool, request.revision));
+  }
   Json result{{"tools", std::move(tools)}};
   if (options.is_conformance && to == options.tools.size()) {
     for (Json& one : conformance::tools()) result["tools"].push_back(std::move(one));

@@ -174,6 +174,7 @@ const Tool& context_search_tool() {
   static const Tool tool = [] {
     Tool named = search_tool();
     named.name = "context_search";
+    named.alias_of = "search";
     return named;
   }();
   return tool;

@@ -23,6 +23,7 @@ ToolAnswer call_here(Context& context, OpenView& view, const Tool& tool, const J
                    .session = {},
                    .is_read_only = view.agent->is_read_only(),
                    .open_index = [&] { return index.open(); },
+                   .open_embedder = [&] { return index.open_embedder(); },
                    .reach = options.reach,
                    .last_document = options.last_document};
   return call_tool(call, tool, arguments);

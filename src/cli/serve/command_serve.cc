@@ -137,6 +137,7 @@ Result<Exit> run_serve_mcp(Context& context, const Arguments& args) {
   mcp::ServiceOptions options = WARREN_TRY(mcp_options(context, args, served));
   ToolIndex index(context, *view.agent);
   options.open_index = [&index] { return index.open(); };
+  options.open_embedder = [&index] { return index.open_embedder(); };
   mcp::Service service(*view.agent, *view.names, *view.fs, context.clock, std::move(options));
   signals->listen(context, *view.agent, view.names->mounted());
   int stop_fd = signals->stop_fd();
