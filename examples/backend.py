@@ -103,6 +103,8 @@ class Store:
 
     def remove(self, request):
         found = self.read(request["key"])
+        if "if_match" in request and (found is None or found[0]["version"] != request["if_match"]):
+            raise Refused("conflict", "the value was changed")
         try:
             os.unlink(self.path_of(request["key"]))
         except FileNotFoundError:
@@ -127,7 +129,8 @@ def main():
         sys.stdout.write(json.dumps(message) + "\n")
         sys.stdout.flush()
 
-    say({"warren": 1, "abilities": {"conditional_puts": True, "ttl": True, "lasts": True, "largest": LARGEST}})
+    conditions = {"conditional_puts": True, "conditional_removals": True}
+    say({"warren": 1, "abilities": {**conditions, "ttl": True, "lasts": True, "largest": LARGEST}})
     for line in sys.stdin:
         request = json.loads(line)
         fcntl.flock(store.lock, fcntl.LOCK_EX)

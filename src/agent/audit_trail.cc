@@ -289,8 +289,8 @@ std::vector<AuditEvent> operators_events(Agent& agent, std::string_view op, cons
   return events;
 }
 
-Status record_afterwards(const std::string& agent_path, std::string_view op, std::optional<std::string> to,
-                         Clock& clock) {
+Status record_afterwards(const std::string& agent_path, std::string_view op, const std::optional<std::string>& to,
+                         Clock& clock, const std::vector<std::string>& paths) {
   auto record = [&]() -> Status {
     {
       auto agent = WARREN_TRY(
@@ -301,8 +301,8 @@ Status record_afterwards(const std::string& agent_path, std::string_view op, std
     auto agent = WARREN_TRY(Agent::open({.id_or_path = agent_path, .layers = Layers::kOwn}, clock));
     AuditLog* log = WARREN_TRY(agent->operators_audit());
     if (log == nullptr) return Ok{};
-    std::vector<AuditEvent> events = operators_events(*agent, op, {"/"});
-    events.front().to = std::move(to);
+    std::vector<AuditEvent> events = operators_events(*agent, op, paths);
+    for (AuditEvent& event : events) event.to = to;
     return log->append(std::move(events));
   };
   return record().within("it was done, but is not in the agent's audit trail");

@@ -75,9 +75,9 @@ auto do_on_record(Agent& agent, AuditEvent event, const Call& call) -> decltype(
   if (!log.ok()) return std::move(log).take_error();
   return *log == nullptr ? call() : (*log)->change(std::move(event), call);
 }
-// For what replaces or repairs the file: afterwards, if it has a trail then.
-Status record_afterwards(const std::string& agent_path, std::string_view op, std::optional<std::string> to,
-                         Clock& clock);
+// For what replaces or repairs the file: afterwards, if it has a trail then. One event for each path, or pattern.
+Status record_afterwards(const std::string& agent_path, std::string_view op, const std::optional<std::string>& to,
+                         Clock& clock, const std::vector<std::string>& paths = {"/"});
 // Records that the operator has read much of an agent at once, where reads are recorded.
 Status record_reading(Agent& agent, std::string_view op, const std::vector<std::string>& paths,
                       std::optional<std::string> to = std::nullopt);

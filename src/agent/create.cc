@@ -23,7 +23,6 @@
 #include "base/path.h"
 #include "os/error.h"
 #include "os/host_files.h"
-#include "store/fsck.h"
 #include "store/identity.h"
 #include "store/overlay_schema.h"
 #include "store/store.h"
@@ -75,18 +74,27 @@ Status remove_companions(const std::string& path) {
   return Ok{};
 }
 
-// As Database::backup_to locks what it is writing.
-bool is_locked(const std::string& draft) {
-  Fd fd(::open(draft.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  return fd.is_open() && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0;
-}
-
 void remove_draft(const std::string& draft) {
   remove_base_note(draft).ignore("it is for a file that does not exist");
   // The draft itself last: it is what the next one finds.
   for (const char* suffix : {"-wal", "-shm", "-journal", ""}) {
     remove_host_file(draft + suffix).ignore("the first error is the one to report");
   }
+}
+
+// Database::backup_to locks what it is writing. The lock is held meanwhile, so whoever gets it next sees that the file
+// has no name any more.
+void remove_draft_unless_locked(const std::string& draft) {
+  Fd fd(::open(draft.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (fd.is_open() && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) return;
+  remove_draft(draft);
+}
+
+// What Database::backup_to is writing to is locked for as long as it has this name; its journal is not.
+bool is_locked_while_in_use(std::string_view name) {
+  constexpr std::string_view kMark = ".partial-";
+  std::size_t mark = name.rfind(kMark);
+  return mark != name.npos && name.size() - mark == kMark.size() + 16;
 }
 
 // "a.db.draft-" or "a.db.new-" (which Store begins with) and 16 hexadecimal digits: nobody names a copy like that.
@@ -125,19 +133,10 @@ Status check_not_open(const std::string& path, Clock& clock) {
   return check_closed(path);
 }
 
-Status check_backup(const std::string& file, Clock& clock) {
-  std::optional<struct stat> there = WARREN_TRY(find_host_file(file));
-  if (!there) return Error(Code::kNotFound, fmt::format("backup file {} does not exist", quote(file)));
-  FsckReport report = WARREN_TRY(check_agent(file, clock, agent_keys(file)));
-  // A damaged audit trail cannot be repaired, and must not cost the files: `audit verify` names the row. Nor must an
-  // encrypted file that another program has written to: reading it says so.
-  std::erase_if(report.violations,
-                [](const Violation& one) { return one.rule == "WR-40" || one.rule == "WR-82" || one.rule == "WR-83"; });
-  if (report.clean()) return Ok{};
-  return Error(Code::kCorrupt,
-               fmt::format("{} is damaged: {} violations, the first: {}", quote(file), report.violations.size(),
-                           report.violations.front().message),
-               fmt::format("`warren fsck {} --repair` may help", file));
+Error faulty_backup(const std::string& file, const CopyFaults& faults) {
+  std::string repair = fmt::format("`warren fsck {} --repair` repairs it; ", file);
+  return {Code::kCorrupt, fmt::format("{} has {}", quote(file), faults.text()),
+          fmt::format("{}--unchecked takes it as it is", faults.are_repairable ? repair : "")};
 }
 
 Status move_into_place(const std::string& draft, const std::string& path, Replace replace) {
@@ -211,7 +210,7 @@ std::string name_of_draft(const std::string& path) {
 
 namespace {
 
-// Those that were last written to before `before`, if it is given.
+// Those that were last written to before `before`, if it is given, and those that would be locked if they were in use.
 void sweep_drafts(const std::string& path, std::optional<std::int64_t> before) {
   std::string folder(directory_of(path));
   Result<Fd> dir = open_host_dir(folder);
@@ -220,10 +219,11 @@ void sweep_drafts(const std::string& path, std::optional<std::int64_t> before) {
   if (!entries.ok()) return;
   for (const HostEntry& entry : *entries) {
     if (!is_name_of_draft(entry.name, base_name(path)) || !S_ISREG(entry.attributes.st_mode)) continue;
-    if (before && entry.attributes.st_mtime > *before) continue;
+    bool is_young = before && entry.attributes.st_mtime > *before;
+    if (is_young && !is_locked_while_in_use(entry.name)) continue;
     std::string draft = join_path(folder, entry.name);
     Result<bool> is_open = is_open_somewhere(draft);
-    if (is_open.ok() && !*is_open && !is_locked(draft)) remove_draft(draft);
+    if (is_open.ok() && !*is_open) remove_draft_unless_locked(draft);
   }
 }
 
@@ -357,9 +357,18 @@ Result<RestorePlace> find_restore_place(const std::string& id_or_path, Replace r
   return place;
 }
 
-Result<std::string> restore_agent(const std::string& id_or_path, const std::string& file, Replace replace,
-                                  Clock& clock) {
-  WARREN_TRY(check_backup(file, clock));
+Result<RestoredAgent> restore_agent(const RestoreOptions& options, Clock& clock) {
+  const std::string& file = options.file;
+  std::optional<struct stat> there = WARREN_TRY(find_host_file(file));
+  if (!there) return Error(Code::kNotFound, fmt::format("backup file {} does not exist", quote(file)));
+  CopyFaults faults = WARREN_TRY(find_copy_faults(file, agent_keys(file), clock));
+  if (faults.count > 0 && options.faulty == FaultyCopy::kRefuse) return faulty_backup(file, faults);
+  std::string path = WARREN_TRY(make_agent_from(options.id_or_path, file, options.replace, clock));
+  return RestoredAgent{.path = std::move(path), .faults = std::move(faults)};
+}
+
+Result<std::string> make_agent_from(const std::string& id_or_path, const std::string& file, Replace replace,
+                                    Clock& clock) {
   RestorePlace place = WARREN_TRY(find_restore_place(id_or_path, replace, clock));
   const std::string& path = place.path;
   auto backup = WARREN_TRY(Store::open(file, {.mode = OpenMode::kReadOnly, .find_key = agent_keys(file)}, clock));

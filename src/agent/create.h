@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "agent/copy_check.h"
 #include "agent/file_key.h"
 #include "base/clock.h"
 #include "base/limits.h"
@@ -58,11 +59,24 @@ Status copy_agent(Agent& source, const std::string& path, const FinishCopy& fini
 // Whether any process, this one included, has the agent's file open. One that opens it during the call is not noticed.
 Result<bool> is_open_somewhere(const std::string& path);
 
-// Restores the agent `id_or_path` from the backup `file`. The backup is checked first: kCorrupt if it is damaged. An
-// existing agent is replaced only with kYes, and not while another process has it open (kBusy; a process that opens it
-// during the call is not noticed). Returns the agent's path.
-Result<std::string> restore_agent(const std::string& id_or_path, const std::string& file, Replace replace,
-                                  Clock& clock);
+// Restores the agent `id_or_path` from the backup `file`. The backup is checked first: kCorrupt if it has faults,
+// unless they are taken. An existing agent is replaced only with kYes, and not while another process has it open
+// (kBusy; a process that opens it during the call is not noticed).
+struct RestoreOptions {
+  std::string id_or_path;
+  std::string file;
+  Replace replace = Replace::kNo;
+  FaultyCopy faulty = FaultyCopy::kRefuse;
+};
+struct RestoredAgent {
+  std::string path;
+  CopyFaults faults;  // that were taken
+};
+Result<RestoredAgent> restore_agent(const RestoreOptions& options, Clock& clock);
+
+// The part of restore_agent after the check. Returns the agent's path.
+Result<std::string> make_agent_from(const std::string& id_or_path, const std::string& file, Replace replace,
+                                    Clock& clock);
 
 // Where restore_agent would put the agent, or why it would not. Makes ./.agentfs if that is the place.
 struct RestorePlace {
@@ -77,7 +91,7 @@ Status check_new_agent_id(std::string_view id);
 // A name beside the agent at `path` for a copy that is not complete yet.
 std::string name_of_draft(const std::string& path);
 // Removes unfinished copies of the agent at `path` that killed processes have left beside it: those that no process has
-// open or locked, and that nobody has written to for a minute.
+// open or locked, and, where one in use may be neither, that nobody has written to for a minute.
 void remove_old_drafts(const std::string& path, Clock& clock);
 // Also those of this minute: for whoever has the agent, or the session's lock, alone.
 void remove_drafts(const std::string& path);

@@ -206,7 +206,8 @@ Result<FileEncryptionReport> decrypt_files(const FileEncryption& options, Clock&
   auto store = WARREN_TRY(open_with_keys(report.path, clock));
   WARREN_TRY(say_what_was_done(decrypt_matching(*store, options.patterns, report.done), report.done,
                                "decrypted, and the patterns have ended"));
-  bool did_nothing = !is_any_known && report.done.files == 0 && report.done.failed == 0;
+  bool did_nothing =
+      !is_any_known && report.done.files == 0 && report.done.given_other_key == 0 && report.done.failed == 0;
   if (did_nothing) return unknown_pattern(options.patterns.front(), known);
   return report;
 }

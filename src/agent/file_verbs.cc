@@ -30,6 +30,14 @@ bool contains(std::string_view outer, std::string_view inner) {
   return inner.starts_with(outer) && inner[outer.size()] == '/';
 }
 
+Status check_not_inside(std::string_view from, std::string_view to, std::string_view done) {
+  std::string outer = WARREN_TRY(normalise_path(from));
+  std::string inner = WARREN_TRY(normalise_path(to));
+  if (!contains(outer, inner)) return Ok{};
+  return Error(Code::kInvalid, fmt::format("{} cannot be {} into itself", quote_path(from), done),
+               fmt::format("choose a target that is not below {}", quote_path(from)));
+}
+
 Result<std::uint32_t> apply_clause(std::string_view clause, std::uint32_t mode) {
   auto bad = [&] {
     return Error(Code::kInvalid, fmt::format("{} is not a mode", quote(clause)), "write a mode as 644, u+x or go-w");
@@ -107,7 +115,7 @@ Result<Listing> list_path(FileSystem& fs, std::string_view path) {
   return Listing{true, std::move(entries)};
 }
 
-Status copy_path(FileSystem& fs, std::string_view from, std::string_view to, Recursive recursive) {
+Status copy_path(FileSystem& fs, std::string_view from, std::string_view to, Recursive recursive, CopyCheck check) {
   Attributes node = WARREN_TRY(recursive == Recursive::kYes ? lstat(fs, from) : stat(fs, from));
   std::string target = WARREN_TRY(destination_of(fs, from, to));
   if (!node.is_directory() && !node.is_symlink()) {
@@ -119,11 +127,9 @@ Status copy_path(FileSystem& fs, std::string_view from, std::string_view to, Rec
   }
   std::string start = WARREN_TRY(normalise_path(from));
   std::string top = WARREN_TRY(normalise_path(target));
-  if (node.is_directory() && contains(start, top)) {
-    return Error(Code::kInvalid, fmt::format("{} cannot be copied into itself", quote_path(from)));
-  }
+  if (node.is_directory()) WARREN_TRY(check_not_inside(start, top, "copied"));
   if (node.is_directory()) WARREN_TRY(make_dirs(fs, directory_of(top)));
-  return TreeCopy(fs, {}).run(start, top);
+  return TreeCopy(fs, {.check = std::move(check)}).run(start, top);
 }
 
 namespace {
@@ -146,17 +152,19 @@ Status move_path(FileSystem& fs, std::string_view from, std::string_view to, Ren
   return rename_or_copy(fs, from, target, mode);
 }
 
-Status rename_or_copy(FileSystem& fs, std::string_view from, std::string_view to, RenameMode mode) {
+Status rename_or_copy(FileSystem& fs, std::string_view from, std::string_view to, RenameMode mode, CopyCheck check) {
   Status renamed = rename(fs, from, to, mode);
+  if (!renamed.ok() && renamed.error().code() == Code::kInvalid) WARREN_TRY(check_not_inside(from, to, "moved"));
   bool is_apart = !renamed.ok() && renamed.error().code() == Code::kCrossDevice && mode != RenameMode::kExchange;
   if (!is_apart) return renamed;
   WARREN_TRY(check_no_mount(fs, from));
+  WARREN_TRY(check_not_inside(from, to, "moved"));
   WARREN_TRY(check_replaced(fs, from, to, mode));
   Attributes node = WARREN_TRY(lstat(fs, from));
   bool may_replace = mode == RenameMode::kReplace && node.is_file();
-  TreeCopy copy(
-      fs,
-      {.target = may_replace ? CopyTarget::kMayExist : CopyTarget::kNew, .keeps = CopyKeeps::kXattrsToo, .check = {}});
+  TreeCopy copy(fs, {.target = may_replace ? CopyTarget::kMayExist : CopyTarget::kNew,
+                     .keeps = CopyKeeps::kXattrsToo,
+                     .check = std::move(check)});
   WARREN_TRY(copy.run(from, to));
   WARREN_TRY(copy.sync());
   Status removed = copy.remove_originals();

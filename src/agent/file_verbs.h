@@ -25,10 +25,13 @@ struct Listing {
 };
 Result<Listing> list_path(FileSystem& fs, std::string_view path);
 
+// Called before each file and directory that is copied, so that long work can be stopped; what was copied then stays.
+using CopyCheck = std::function<Status()>;
+
 // cp. A directory needs Recursive::kYes. Links are copied as links; a tree keeps its modes and times. Copying a
 // directory into itself fails with kInvalid. A tree of which something cannot be copied is removed again, as far as it
 // is new. Between mounts, a file of at most 256 MiB is read and written.
-Status copy_path(FileSystem& fs, std::string_view from, std::string_view to, Recursive recursive);
+Status copy_path(FileSystem& fs, std::string_view from, std::string_view to, Recursive recursive, CopyCheck check = {});
 
 // mv, into `to` if that is a directory; as rename_or_copy.
 Status move_path(FileSystem& fs, std::string_view from, std::string_view to, RenameMode mode);
@@ -36,7 +39,8 @@ Status move_path(FileSystem& fs, std::string_view from, std::string_view to, Ren
 // copy and then removes what it copied, if that is still as it was. Extended attributes and the time to live move, too;
 // where the target cannot have them, or a link or pipe in a tree, nothing is moved. An original that cannot be removed
 // is original_stays: part of it may be only in the copy by then.
-Status rename_or_copy(FileSystem& fs, std::string_view from, std::string_view to, RenameMode mode);
+Status rename_or_copy(FileSystem& fs, std::string_view from, std::string_view to, RenameMode mode,
+                      CopyCheck check = {});
 // The error for that. Both are quoted already.
 Error original_stays(const Error& why, std::string_view from, std::string_view to);
 

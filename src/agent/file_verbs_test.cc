@@ -245,6 +245,24 @@ TEST_F(MoveTest, ACopyIntoItselfThroughAnotherMountEnds) {
   EXPECT_EQ(read_file(other_, "/d/moved/sub/a").value(), "a");
 }
 
+TEST_F(MoveTest, ACopyThatIsStoppedEndsBetweenTwoFilesAndSaysWhatStays) {
+  for (const char* path : {"/d/a", "/d/b", "/d/c"}) write(path, "x");
+  auto stop = [&]() -> Status {
+    if (!exists(other_, "/d/a").value() && !exists(other_, "/e/a").value()) return Ok{};
+    return Error(Code::kUnavailable, "the call was cancelled");
+  };
+  Status copied = copy_path(*tree_, "/d", "/m/d", Recursive::kYes, stop);
+  EXPECT_EQ(error_of(copied), Code::kUnavailable);
+  EXPECT_NE(copied.error().message().find("cancelled; 2 files and directories were already copied to '/m/d'"),
+            std::string::npos)
+      << copied.error().message();
+  EXPECT_EQ(read_dir(other_, "/d").value(), (Paths{"a"}));
+  ASSERT_OK(remove(other_, "/d", {.recursive = Recursive::kYes}));
+  EXPECT_EQ(error_of(rename_or_copy(*tree_, "/d", "/m/e", RenameMode::kReplace, stop)), Code::kUnavailable);
+  EXPECT_EQ(read_dir(other_, "/e").value(), (Paths{"a"}));
+  EXPECT_EQ(found({}, "/d"), (Paths{"/d", "/d/a", "/d/b", "/d/c"}));
+}
+
 // As where other rules hold.
 class NoRenameFs final : public ForwardingFs {
  public:
@@ -253,6 +271,15 @@ class NoRenameFs final : public ForwardingFs {
     return Error(Code::kCrossDevice, "other rules");
   }
 };
+
+TEST_F(MoveTest, ADirectoryIsNotMovedIntoItselfByCopying) {
+  write("/d/e/a", "a");
+  NoRenameFs view(fs_);
+  Status moved = rename_or_copy(view, "/d", "/d/e/f", RenameMode::kReplace);
+  EXPECT_EQ(error_of(moved), Code::kInvalid);
+  EXPECT_FALSE(moved.error().hint().empty());
+  EXPECT_EQ(found({}, "/d"), (Paths{"/d", "/d/e", "/d/e/a"}));
+}
 
 TEST_F(MoveTest, WhatLeadsToAMountIsNotCopiedToBeMoved) {
   auto nested = MountFs::make(fs_, {{.path = "/a/m", .fs = plain_, .slot = 1}}, clock_).take_value();

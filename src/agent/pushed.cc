@@ -19,7 +19,6 @@
 #include "agent/locate.h"
 #include "agent/store_address.h"
 #include "base/path.h"
-#include "base/strict_json.h"
 #include "crypto/digest.h"
 #include "os/error.h"
 #include "os/fd.h"
@@ -30,18 +29,9 @@
 namespace warren {
 namespace {
 
-constexpr std::uint64_t kBlockBytes = 64ULL << 10;
-constexpr std::uint64_t kBlockBytesMax = 64ULL << 20;
-constexpr std::uint64_t kBlocksMax = 65'536;         // of one state, by larger blocks
 constexpr std::size_t kStateBytesMax = 16ULL << 20;  // as JSON
 constexpr std::size_t kStatesMax = 100'000;
 constexpr std::string_view kSqliteMagic = "SQLite format 3";  // not in an encrypted file
-
-std::uint64_t block_bytes_for(std::uint64_t size) {
-  std::uint64_t bytes = kBlockBytes;
-  while (bytes < kBlockBytesMax && size / bytes >= kBlocksMax) bytes *= 2;
-  return bytes;
-}
 
 std::string state_prefix(const std::string& agent) { return agent + "/states/"; }
 std::string block_prefix(const std::string& agent) { return agent + "/blocks/"; }
@@ -61,14 +51,6 @@ std::string name_of_now(Clock& clock) {
 
 bool is_state_name(std::string_view name) {
   return !name.empty() && name.size() <= 64 && name.find_first_not_of("0123456789TZ.") == name.npos;
-}
-
-bool is_block_hash(std::string_view text) {
-  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == text.npos;
-}
-
-std::uint64_t length_of_block(const PushedState& state, std::size_t index) {
-  return std::min(state.block_bytes, state.size_bytes - index * state.block_bytes);
 }
 
 Result<std::string> read_block(int fd, std::uint64_t offset, std::uint64_t length) {
@@ -136,8 +118,8 @@ Status hash_file(int fd, PushedState& state) {
   return Ok{};
 }
 
-// The blocks of a state that are in the store, in their place and of their size. Whether their content is right only a
-// pull can tell.
+// The blocks of a state that are in the store, in their place and of their size. Whether their content is right is seen
+// only by reading them.
 Result<std::unordered_set<std::string>> blocks_there(BlobStore& store, const std::string& agent,
                                                      const PushedState& state) {
   std::unordered_map<std::string, std::uint64_t> wanted;  // size by key
@@ -157,80 +139,11 @@ Result<std::unordered_set<std::string>> blocks_there(BlobStore& store, const std
   return found;
 }
 
-Json json_of(const PushedState& state, const std::string& agent) {
-  Json json{{"version", 1}, {"agent", agent}, {"size_bytes", state.size_bytes}, {"block_bytes", state.block_bytes}};
-  json["sha256"] = state.hash;
-  if (state.identity) json["identity"] = *state.identity;
-  json["checkpoints"] = Json::array();
-  for (const PushedCheckpoint& one : state.checkpoints) {
-    json["checkpoints"].push_back({{"id", one.id}, {"name", one.name}, {"taken_at_us", one.at_us}});
-  }
-  json["blocks"] = state.blocks;
-  return json;
-}
-
-Error damaged_state(std::string_view why) {
-  return {Code::kCorrupt, fmt::format("it is damaged: {}", why), "pull an older state, or push the agent again"};
-}
-
-template <class T>
-bool take_member(const Json& json, const char* name, T& out) {
-  auto member = json.find(name);
-  if (member == json.end()) return false;
-  if constexpr (std::is_same_v<T, std::string>) {
-    if (!member->is_string()) return false;
-  } else if constexpr (std::is_unsigned_v<T>) {
-    if (!member->is_number_unsigned()) return false;
-  } else {
-    if (!member->is_number_integer()) return false;
-  }
-  out = member->get<T>();
-  return true;
-}
-
-Status take_blocks(const Json& json, PushedState& state) {
-  auto blocks = json.find("blocks");
-  if (blocks == json.end() || !blocks->is_array()) return damaged_state("it has no 'blocks'");
-  bool is_size_right = state.size_bytes > 0 && state.size_bytes <= kBlocksMax * kBlockBytesMax &&
-                       state.block_bytes == block_bytes_for(state.size_bytes);
-  if (!is_size_right || blocks->size() != (state.size_bytes - 1) / state.block_bytes + 1) {
-    return damaged_state("its sizes and blocks do not match");
-  }
-  for (const Json& hash : *blocks) {
-    if (!hash.is_string() || !is_block_hash(hash.get_ref<const std::string&>())) {
-      return damaged_state("a block has no SHA-256");
-    }
-    state.blocks.push_back(hash.get<std::string>());
-  }
-  return Ok{};
-}
-
-Result<PushedState> parse_state(std::string_view text) {
-  Json json = WARREN_TRY(parse_strict_json(text));
-  PushedState state;
-  std::uint64_t version = 0;
-  if (!json.is_object() || !take_member(json, "version", version)) return damaged_state("it has no 'version'");
-  if (version != 1) {
-    return Error(Code::kUnsupported, fmt::format("version {} is unknown", version), "a newer warren can pull it");
-  }
-  if (!take_member(json, "size_bytes", state.size_bytes) || !take_member(json, "block_bytes", state.block_bytes) ||
-      !take_member(json, "sha256", state.hash)) {
-    return damaged_state("'size_bytes', 'block_bytes' or 'sha256' is missing");
-  }
-  if (std::string identity; take_member(json, "identity", identity)) {
-    if (!is_identity(identity)) return damaged_state("'identity' is not valid");
-    state.identity = std::move(identity);
-  }
-  WARREN_TRY(take_blocks(json, state));
-  if (auto all = json.find("checkpoints"); all != json.end() && all->is_array()) {
-    for (const Json& one : *all) {
-      PushedCheckpoint checkpoint;
-      bool is_whole = one.is_object() && take_member(one, "id", checkpoint.id) &&
-                      take_member(one, "name", checkpoint.name) && take_member(one, "taken_at_us", checkpoint.at_us);
-      if (is_whole) state.checkpoints.push_back(std::move(checkpoint));
-    }
-  }
-  return state;
+Error damaged_block(const std::string& hash, std::string_view why) {
+  return {
+      Code::kCorrupt, fmt::format("it is damaged: block {} {}", hash, why),
+      "if the agent still exists somewhere, `warren checkpoint ID push ADDRESS --verify` there sends damaged blocks "
+      "again; otherwise pull an older state with --state"};
 }
 
 // The hashes of blocks that must be sent, each once, with the place where one is.
@@ -242,15 +155,42 @@ std::vector<std::size_t> missing_blocks(const PushedState& state, std::unordered
   return missing;
 }
 
-Status fetch_block(BlobStore& store, const std::string& agent, const PushedState& state, std::size_t index, int out) {
+// kCorrupt if it is missing or has another content.
+Result<std::string> get_block(BlobStore& store, const std::string& agent, const PushedState& state, std::size_t index) {
   const std::string& hash = state.blocks[index];
   // One byte more, to see that there is none: what is stored there may be of any size.
   std::optional<Blob> block = WARREN_TRY(store.get_range(block_key(agent, hash), 0, length_of_block(state, index) + 1));
-  if (!block) return damaged_state(fmt::format("block {} is not in the store", hash));
+  if (!block) return damaged_block(hash, "is not in the store");
   if (block->content.size() != length_of_block(state, index) || sha256_hex(as_bytes(block->content)) != hash) {
-    return damaged_state(fmt::format("block {} has another content", hash));
+    return damaged_block(hash, "has another content");
   }
-  return write_block(out, index * state.block_bytes, block->content);
+  return std::move(block->content);
+}
+
+// Takes blocks with another content out of `there`, so that they are sent again. Returns how many.
+Result<std::uint64_t> drop_damaged(BlobStore& store, const std::string& agent, const PushedState& state,
+                                   std::unordered_set<std::string>& there) {
+  std::unordered_map<std::string, std::size_t> places;  // one for each hash
+  for (std::size_t index = 0; index < state.blocks.size(); ++index) {
+    if (there.contains(state.blocks[index])) places.emplace(state.blocks[index], index);
+  }
+  std::vector<std::size_t> indexes;
+  for (const auto& [hash, index] : places) indexes.push_back(index);
+  std::mutex mutex;
+  std::uint64_t damaged = 0;
+  WARREN_TRY(for_each_parallel(
+      indexes.size(),
+      [&](std::size_t nth) -> Status {
+        Result<std::string> block = get_block(store, agent, state, indexes[nth]);
+        if (block.ok()) return Ok{};
+        if (block.error().code() != Code::kCorrupt) return std::move(block).take_error();
+        std::lock_guard lock(mutex);
+        there.erase(state.blocks[indexes[nth]]);
+        ++damaged;
+        return Ok{};
+      },
+      kRequestsAtOnce));
+  return damaged;
 }
 
 Status check_whole(int fd, const PushedState& state) {
@@ -277,10 +217,7 @@ Result<bool> check_same_agent(BlobStore& store, const std::string& agent, const 
   if (names.empty()) return true;
   Result<PushedState> newest = get_pushed(store, agent, names.back());
   if (!newest.ok()) {
-    Code why = newest.error().code();
-    bool is_about_state = why == Code::kCorrupt || why == Code::kUnsupported || why == Code::kNotFound ||
-                          why == Code::kTooLarge || why == Code::kInvalid;
-    if (!is_about_state) return std::move(newest).take_error();
+    if (!is_about_one_state(newest.error())) return std::move(newest).take_error();
     return true;
   }
   if (!newest->identity) return false;
@@ -329,7 +266,47 @@ Result<std::unique_ptr<BlobStore>> open_push_store(const std::string& address, C
                "give the address of a store that lasts, such as s3://BUCKET/PREFIX");
 }
 
-Result<PushReport> push_agent(Agent& agent, BlobStore& store, Clock& clock, const BytesDone& progress) {
+namespace {
+
+// Fills in what the open copy `file` says of the state: everything but its name and identity.
+Status describe_copy(Agent& agent, int file, PushedState& state) {
+  struct stat there {};
+  if (::fstat(file, &there) != 0) return system_error(errno, "look at a copy of the agent");
+  state.size_bytes = static_cast<std::uint64_t>(there.st_size);
+  state.block_bytes = block_bytes_for(state.size_bytes);
+  for (const Checkpoint& one : WARREN_TRY(list_checkpoints(agent))) {
+    state.checkpoints.push_back({one.id, one.name, one.at_us});
+  }
+  return hash_file(file, state);
+}
+
+// Sends what the store lacks of the open copy `file`.
+Status send_blocks(BlobStore& store, const std::string& agent, int file, const PushOptions& options,
+                   PushReport& report) {
+  const PushedState& state = report.state;
+  std::unordered_set<std::string> there = WARREN_TRY(blocks_there(store, agent, state));
+  if (options.stored == StoredBlocks::kVerify) {
+    report.blocks_mended = WARREN_TRY(drop_damaged(store, agent, state, there));
+  }
+  std::vector<std::size_t> missing = missing_blocks(state, std::move(there));
+  for (std::size_t index : missing) report.bytes_sent += length_of_block(state, index);
+  report.blocks_sent = missing.size();
+  ByteCount sent(options.progress, report.bytes_sent);
+  return for_each_parallel(
+      missing.size(),
+      [&](std::size_t nth) -> Status {
+        std::size_t index = missing[nth];
+        std::string block = WARREN_TRY(read_block(file, index * state.block_bytes, length_of_block(state, index)));
+        WARREN_TRY(store.put(block_key(agent, state.blocks[index]), as_bytes(block)));
+        sent.add(block.size());
+        return Ok{};
+      },
+      kRequestsAtOnce);
+}
+
+}  // namespace
+
+Result<PushReport> push_agent(Agent& agent, BlobStore& store, Clock& clock, const PushOptions& options) {
   if (agent.path() == kMemoryAgent) return Error(Code::kInvalid, "an agent in memory cannot be pushed");
   WARREN_TRY(check_agent_id(agent.id()));
   PushReport report;
@@ -339,38 +316,14 @@ Result<PushReport> push_agent(Agent& agent, BlobStore& store, Clock& clock, cons
   report.state.name = next_state_name(names, clock);
   remove_old_drafts(agent.path(), clock);
   ScratchFile draft{name_of_draft(agent.path())};
-  WARREN_TRY(agent.backup_to(draft.path));
-  draft.is_ours = true;
+  draft.is_ours = true;  // its name is new
+  report.faults = WARREN_TRY(back_up(agent, draft.path, clock));
   Fd file(::open(draft.path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  struct stat there {};
-  if (!file.is_open() || ::fstat(file.get(), &there) != 0) {
-    return system_error(errno, fmt::format("open {}", quote(draft.path)));
-  }
-  PushedState& state = report.state;
-  state.size_bytes = static_cast<std::uint64_t>(there.st_size);
-  state.block_bytes = block_bytes_for(state.size_bytes);
-  for (const Checkpoint& one : WARREN_TRY(list_checkpoints(agent))) {
-    state.checkpoints.push_back({one.id, one.name, one.at_us});
-  }
-  WARREN_TRY(hash_file(file.get(), state));
-  std::unordered_set<std::string> there_already = WARREN_TRY(blocks_there(store, agent.id(), state));
-  std::vector<std::size_t> missing = missing_blocks(state, std::move(there_already));
-  for (std::size_t index : missing) report.bytes_sent += length_of_block(state, index);
-  report.blocks_sent = missing.size();
-  ByteCount sent(progress, report.bytes_sent);
-  WARREN_TRY(for_each_parallel(
-      missing.size(),
-      [&](std::size_t nth) -> Status {
-        std::size_t index = missing[nth];
-        std::string block =
-            WARREN_TRY(read_block(file.get(), index * state.block_bytes, length_of_block(state, index)));
-        WARREN_TRY(store.put(block_key(agent.id(), state.blocks[index]), as_bytes(block)));
-        sent.add(block.size());
-        return Ok{};
-      },
-      kRequestsAtOnce));
-  std::string text = dump_json(json_of(state, agent.id()));
-  WARREN_TRY(store.put(state_prefix(agent.id()) + state.name, as_bytes(text)));
+  if (!file.is_open()) return system_error(errno, fmt::format("open {}", quote(draft.path)));
+  WARREN_TRY(describe_copy(agent, file.get(), report.state));
+  WARREN_TRY(send_blocks(store, agent.id(), file.get(), options, report));
+  std::string text = dump_json(json_of_pushed(report.state, agent.id()));
+  WARREN_TRY(store.put(state_prefix(agent.id()) + report.state.name, as_bytes(text)));
   return report;
 }
 
@@ -405,22 +358,43 @@ Result<PushedState> get_pushed(BlobStore& store, const std::string& agent_id, co
   if (info->size > kStateBytesMax) return Error(Code::kTooLarge, fmt::format("{} is too large", what));
   std::optional<Blob> blob = WARREN_TRY(store.get(state_prefix(agent_id) + name));
   if (!blob) return none;
-  PushedState state = WARREN_TRY(parse_state(blob->content).within(what));
+  PushedState state = WARREN_TRY(parse_pushed_state(blob->content).within(what));
   state.name = name;
   return state;
 }
 
+bool is_about_one_state(const Error& error) {
+  Code why = error.code();
+  return why == Code::kCorrupt || why == Code::kUnsupported || why == Code::kNotFound || why == Code::kTooLarge;
+}
+
+namespace {
+
+Result<std::string> name_of_state(BlobStore& store, const PullOptions& options) {
+  if (options.state) return *options.state;
+  std::vector<std::string> names = WARREN_TRY(list_pushed(store, options.agent_id));
+  if (!names.empty()) return names.back();
+  return Error(Code::kNotFound,
+               fmt::format("nothing was pushed as {} to {}", quote(options.agent_id), quote(store.name())));
+}
+
+// Checks the copy at `draft` and makes an agent of it. Errors do not name the draft, which is then removed.
+Status take_draft(const std::string& draft, const PullOptions& options, Clock& clock, PullReport& report) {
+  report.faults = WARREN_TRY(find_copy_faults(draft, agent_keys(draft), clock));
+  if (report.faults.count > 0 && options.faulty == FaultyCopy::kRefuse) {
+    return Error(Code::kCorrupt,
+                 fmt::format("state {} of {} has {}", report.state.name, quote(options.agent_id), report.faults.text()),
+                 "--unchecked takes it as it is; `warren fsck` then says what can be repaired");
+  }
+  report.path = WARREN_TRY(make_agent_from(options.id, draft, options.replace, clock));
+  return Ok{};
+}
+
+}  // namespace
+
 Result<PullReport> pull_agent(BlobStore& store, const PullOptions& options, Clock& clock, const BytesDone& progress) {
   RestorePlace place = WARREN_TRY(find_restore_place(options.id, options.replace, clock));
-  std::string name = options.state.value_or("");
-  if (!options.state) {
-    std::vector<std::string> names = WARREN_TRY(list_pushed(store, options.agent_id));
-    if (names.empty()) {
-      return Error(Code::kNotFound,
-                   fmt::format("nothing was pushed as {} to {}", quote(options.agent_id), quote(store.name())));
-    }
-    name = names.back();
-  }
+  std::string name = WARREN_TRY(name_of_state(store, options));
   PullReport report { .path = {}, .state = WARREN_TRY(get_pushed(store, options.agent_id, name)) };
   const PushedState& state = report.state;
   WARREN_TRY(check_replaces_same(options, place, state, clock));
@@ -434,7 +408,8 @@ Result<PullReport> pull_agent(BlobStore& store, const PullOptions& options, Cloc
   WARREN_TRY(for_each_parallel(
       state.blocks.size(),
       [&](std::size_t index) -> Status {
-        WARREN_TRY(fetch_block(store, options.agent_id, state, index, file.get()));
+        std::string block = WARREN_TRY(get_block(store, options.agent_id, state, index));
+        WARREN_TRY(write_block(file.get(), index * state.block_bytes, block));
         fetched.add(length_of_block(state, index));
         return Ok{};
       },
@@ -442,14 +417,13 @@ Result<PullReport> pull_agent(BlobStore& store, const PullOptions& options, Cloc
   WARREN_TRY(check_whole(file.get(), state));
   std::string magic = WARREN_TRY(read_block(file.get(), 0, kSqliteMagic.size()));
   file = Fd();
-  Result<std::string> restored = restore_agent(options.id, draft.path, options.replace, clock);
-  // The draft's own name, which the error has, would help nobody.
-  if (!restored.ok() && restored.error().code() == Code::kDenied && magic != kSqliteMagic) {
+  Status taken = take_draft(draft.path, options, clock, report);
+  if (!taken.ok() && taken.error().code() == Code::kDenied && magic != kSqliteMagic) {
     return Error(Code::kDenied,
                  fmt::format("agent {} is encrypted, and its key is not known here", quote(options.agent_id)),
                  "set WARREN_KEY_FILE to a file with its key, or copy the note of the key from ~/.config/warren/keys");
   }
-  report.path = WARREN_TRY(std::move(restored));
+  WARREN_TRY(std::move(taken));
   return report;
 }
 

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "fs/path_ops.h"
 #include "os/host_files.h"
+#include "store/fsck.h"
 #include "testing/fake_clock.h"
 #include "testing/matchers.h"
 #include "testing/temp_dir.h"
@@ -20,6 +21,7 @@ namespace {
 
 using testing::error_of;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class PushedTest : public ::testing::Test {
  protected:
@@ -160,6 +162,68 @@ TEST_F(PushedTest, WhatOnlyLooksLikeABlockIsSentAgain) {
   EXPECT_EQ(push().blocks_sent, 2U);
   ASSERT_OK(pull());
   EXPECT_EQ(first(), "two");
+}
+
+TEST_F(PushedTest, ABlockWithAnotherContentIsSentAgainByAPushThatVerifies) {
+  std::string older = push().state.name;
+  std::string block = keys("planner/blocks/").front();
+  std::string content = store_.get(block).value()->content;
+  content[7] = static_cast<char>(content[7] ^ 1);
+  ASSERT_OK(store_.put(block, as_bytes(content), {}));
+  EXPECT_EQ(push().blocks_sent, 0U);
+  Status damaged = pull();
+  EXPECT_EQ(error_of(damaged), Code::kCorrupt);
+  EXPECT_THAT(damaged.error().message(), HasSubstr(block.substr(block.rfind('/') + 1)));
+  EXPECT_THAT(damaged.error().hint(), HasSubstr("push ADDRESS --verify"));
+
+  clock_.advance_ns(1'000'000'000);
+  PushReport verified = push_agent(*open(path_), store_, clock_, {.stored = StoredBlocks::kVerify}).take_value();
+  EXPECT_EQ(verified.blocks_mended, 1U);
+  EXPECT_EQ(verified.blocks_sent, 1U);
+  EXPECT_OK(pull());
+  EXPECT_OK(pull(older));  // it has the same block
+  verified = push_agent(*open(path_), store_, clock_, {.stored = StoredBlocks::kVerify}).take_value();
+  EXPECT_EQ(verified.blocks_mended, 0U);
+}
+
+TEST_F(PushedTest, APushNamesTheFaultForWhichAPullRefusesIt) {
+  {
+    auto database = Database::open(path_, {.mode = OpenMode::kReadWrite}).take_value();
+    ASSERT_OK(database->execute(
+        "UPDATE fs_inode SET nlink = 7 WHERE ino = (SELECT ino FROM fs_dentry WHERE name = 'first')"));
+  }
+  PushReport pushed = push();
+  EXPECT_EQ(pushed.faults.count, 1U);
+  EXPECT_TRUE(pushed.faults.are_repairable);
+  EXPECT_THAT(pushed.faults.text(), HasSubstr("link count 7"));
+  Status refused = pull();
+  EXPECT_EQ(error_of(refused), Code::kCorrupt);
+  EXPECT_THAT(refused.error().message(), HasSubstr(pushed.faults.text()));
+  EXPECT_THAT(refused.error().message(), Not(HasSubstr("draft")));
+  EXPECT_THAT(refused.error().hint(), HasSubstr("--unchecked"));
+  EXPECT_EQ(count_leftovers(), 0U);
+
+  ASSERT_OK(write_file(open(path_)->fs(), "/first", as_bytes("lost")));
+  PullOptions options{.agent_id = "planner", .state = {}, .id = path_, .replace = Replace::kYes};
+  options.faulty = FaultyCopy::kTake;
+  Result<PullReport> taken = pull_agent(store_, options, clock_);
+  ASSERT_OK(taken);
+  EXPECT_EQ(taken->faults.first, pushed.faults.first);
+  EXPECT_EQ(first(), "two");
+  ASSERT_OK(repair_agent(path_, clock_));
+  EXPECT_EQ(push().faults.count, 0U);
+}
+
+TEST_F(PushedTest, ADamagedStateDoesNotHideOthers) {
+  std::string name = push().state.name;
+  ASSERT_OK(store_.put("planner/states/" + name, as_bytes("{"), {}));
+  Result<PushedState> damaged = get_pushed(store_, "planner", name);
+  EXPECT_EQ(error_of(damaged), Code::kCorrupt);
+  EXPECT_TRUE(is_about_one_state(damaged.error()));
+  EXPECT_THAT(damaged.error().hint(), HasSubstr("--state"));
+  EXPECT_FALSE(is_about_one_state(Error(Code::kUnavailable, "no answer")));
+  push();
+  ASSERT_OK(pull());
 }
 
 TEST_F(PushedTest, ManyPushesWithAClockThatWasSetBackKeepTheirOrder) {

@@ -106,6 +106,15 @@ Error take_back(FileSystem& fs, const std::vector<CopiedPath>& copies, const Err
       "compare them with the originals before one of the two is removed");
 }
 
+Error stopped_copy(const Error& why, std::size_t count, std::string_view to) {
+  if (count == 0) return why;
+  return Error(why.code(),
+               fmt::format("{}; {} {} already copied to {}, and {}", why.message(), count,
+                           count == 1 ? "file or directory was" : "files and directories were", to,
+                           count == 1 ? "stays there" : "stay there"),
+               fmt::format("the original is complete; remove {} before it is tried again", to));
+}
+
 TreeCopy::TreeCopy(FileSystem& fs, TreeCopyOptions options) : fs_(fs), options_(std::move(options)) {}
 
 std::string TreeCopy::path_in(const std::string& top, const Node& node) const {
@@ -124,14 +133,20 @@ Status TreeCopy::run(std::string_view from, std::string_view to) {
   }
   Status copied = copy_all();
   if (copied.ok()) copied = finish_directories();
-  if (!copied.ok()) return remove_made(copied.error());
-  return copied;
+  if (copied.ok()) return copied;
+  return is_stopped_ ? stopped_copy(copied.error(), nodes_.size(), quote_path(to_)) : remove_made(copied.error());
+}
+
+Status TreeCopy::check_stopped() {
+  Status checked = options_.check ? options_.check() : Status(Ok{});
+  is_stopped_ = !checked.ok();
+  return checked;
 }
 
 Result<std::vector<std::string>> TreeCopy::list_tree() {
   std::vector<std::string> paths;
   auto visit = [&](const WalkEntry& entry) -> Result<WalkNext> {
-    if (options_.check) WARREN_TRY(options_.check());
+    WARREN_TRY(check_stopped());
     paths.push_back(entry.path);
     return WalkNext::kContinue;
   };
@@ -142,7 +157,7 @@ Result<std::vector<std::string>> TreeCopy::list_tree() {
 Status TreeCopy::copy_all() {
   std::vector<std::string> paths = WARREN_TRY(list_tree());
   for (const std::string& path : paths) {
-    if (options_.check) WARREN_TRY(options_.check());
+    WARREN_TRY(check_stopped());
     WARREN_TRY(copy(path));
   }
   return Ok{};

@@ -23,7 +23,7 @@ enum class CopyKeeps { kAttributes, kXattrsToo };  // kXattrsToo: also extended 
 struct TreeCopyOptions {
   CopyTarget target = CopyTarget::kMayExist;
   CopyKeeps keeps = CopyKeeps::kAttributes;
-  std::function<Status()> check;  // before each node; its error ends the copy
+  std::function<Status()> check;  // before each node; its error ends the copy, and what was copied stays
 };
 
 // Copies one file. Between mounts the content goes through memory.
@@ -38,6 +38,9 @@ struct CopiedPath {
 // may have written to the copy, or removed the original. Returns `why` with the names of the files that stay.
 Error take_back(FileSystem& fs, const std::vector<CopiedPath>& copies, const Error& why);
 
+// The error of a copy that was stopped, as `why` says, after `count` nodes were copied to `to`.
+Error stopped_copy(const Error& why, std::size_t count, std::string_view to);
+
 // For one copy and one thread. A second name of a file becomes a file of its own. Modes, owners and times are not kept
 // by a target in another mount that has none.
 class TreeCopy {
@@ -45,7 +48,8 @@ class TreeCopy {
   TreeCopy(FileSystem& fs, TreeCopyOptions options);
 
   // Copies what is there when it begins, so a target inside of the tree, through another mount of the same backend, is
-  // not copied into itself. Links are copied as links. If it fails, what it has made is removed by take_back.
+  // not copied into itself. Links are copied as links. If it fails, what it has made is removed by take_back; if it is
+  // stopped by `check`, that stays (stopped_copy).
   Status run(std::string_view from, std::string_view to);
   // After it, the copy is on the disk, if the target is. If it fails, the copy is removed as above.
   Status sync();
@@ -61,6 +65,7 @@ class TreeCopy {
     bool is_new = false;
   };
 
+  Status check_stopped();
   std::string path_in(const std::string& top, const Node& node) const;
   Result<std::vector<std::string>> list_tree();
   Status copy_all();
@@ -77,6 +82,7 @@ class TreeCopy {
   std::string from_;
   std::string to_;
   bool is_new_ = false;      // nothing was there
+  bool is_stopped_ = false;  // by `check`
   std::vector<Node> nodes_;  // a directory before what is in it
 };
 

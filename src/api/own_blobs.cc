@@ -129,8 +129,12 @@ Result<BlobPage> OwnBlobs::list(const ListOptions& options) {
 
 Status OwnBlobs::apply(std::span<const BlobChange> changes) {
   for (const BlobChange& change : changes) {
-    if (change.content) WARREN_TRY(put(change.key, *change.content, change.options));
-    else WARREN_TRY(remove(change.key));
+    if (change.content) {
+      WARREN_TRY(put(change.key, *change.content, change.options));
+      continue;
+    }
+    WARREN_TRY(check_blob_removal(abilities_, change));
+    WARREN_TRY(remove(change.key));
   }
   return Ok{};
 }

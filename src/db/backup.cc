@@ -33,6 +33,7 @@ Status remove_companions(const std::string& path) {
 
 constexpr std::string_view kDraftMark = ".partial-";
 constexpr std::size_t kDraftDigits = 16;
+constexpr int kDraftTries = 10;
 constexpr std::int64_t kDraftSeconds = 60;  // a draft in use was written to lately, or is locked
 
 // The target's name in a draft's name; nullopt if it is not one.
@@ -70,6 +71,13 @@ void remove_leftovers(const std::string& path) {
   }
 }
 
+// Shows others that the file is in use. False if somebody who removes leftovers got it first.
+bool lock_new(int fd) {
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;  // other errors: without locks here
+  struct stat info {};
+  return ::fstat(fd, &info) == 0 && info.st_nlink > 0;
+}
+
 // The file that a copy is written to, new and with a name of its own: a file that exists already is somebody's. Removed
 // unless it was published.
 class CopyDraft {
@@ -77,11 +85,14 @@ class CopyDraft {
   static Result<CopyDraft> open(const std::string& path, mode_t mode) {
     remove_leftovers(path);
     std::random_device random;
-    std::string draft = fmt::format("{}{}{:08x}{:08x}", path, kDraftMark, random(), random());
-    Fd fd(::open(draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
-    if (!fd.is_open()) return system_error(errno, fmt::format("create {}", quote(draft)));
-    ::flock(fd.get(), LOCK_EX | LOCK_NB);  // shows others that it is in use
-    return CopyDraft(std::move(fd), std::move(draft));
+    for (int tries = 0; tries < kDraftTries; ++tries) {
+      std::string draft = fmt::format("{}{}{:08x}{:08x}", path, kDraftMark, random(), random());
+      Fd fd(::open(draft.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode));
+      if (!fd.is_open()) return system_error(errno, fmt::format("create {}", quote(draft)));
+      if (lock_new(fd.get())) return CopyDraft(std::move(fd), std::move(draft));
+      ::unlink(draft.c_str());
+    }
+    return Error(Code::kBusy, fmt::format("another program removes what is written to {}", quote(path)));
   }
 
   CopyDraft(CopyDraft&&) = default;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "agent/file_verbs.h"
+#include "agent/tree_copy.h"
 #include "base/limits.h"
 #include "base/path.h"
 #include "drives/known_drives.h"
@@ -368,15 +369,15 @@ Status Items::copy_one(const Ref& from, const Ref& to, const Attributes& node) {
 }
 
 Status Items::copy(const Ref& from, const Ref& to, Replace replace) {
-  std::vector<Ref> made;
+  std::vector<CopiedPath> made;
   return copy_noting(from, to, replace, made);
 }
 
 // Adds to `made` what was not there before, a directory before what is in it.
-Status Items::copy_noting(const Ref& from, const Ref& to, Replace replace, std::vector<Ref>& made) {
+Status Items::copy_noting(const Ref& from, const Ref& to, Replace replace, std::vector<CopiedPath>& made) {
   auto copy_node = [&](const Ref& source, const Ref& target, const Attributes& node) -> Status {
     std::optional<Attributes> old = WARREN_TRY(find(target));
-    if (!old) made.push_back(target);
+    if (!old) made.push_back({.from = namespace_path(source), .to = namespace_path(target)});
     if (!node.is_directory()) return copy_one(source, target, node);
     WARREN_TRY(make_dir(target));
     return Ok{};

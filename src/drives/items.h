@@ -22,6 +22,7 @@
 namespace warren {
 
 class TreeCopy;
+struct CopiedPath;
 
 // What is known of the content when an item is written.
 struct ItemOrigin {
@@ -106,7 +107,7 @@ class Items {
     bool is_stamped;  // its stamp is that of the item
   };
   enum class Apart { kRules, kMounts };
-  Status copy_noting(const Ref& from, const Ref& to, Replace replace, std::vector<Ref>& made);
+  Status copy_noting(const Ref& from, const Ref& to, Replace replace, std::vector<CopiedPath>& made);
   Result<std::vector<Ref>> missing_above(const Ref& ref);
   Status check_movable(const Ref& from, Apart apart);
   Status give_ids(const Ref& ref);

@@ -24,18 +24,14 @@ Result<std::vector<Ref>> Items::missing_above(const Ref& ref) {
 
 Status Items::copy_apart(const Ref& from, const Ref& to, Replace replace) {
   std::vector<Ref> missing = WARREN_TRY(missing_above(to));
-  std::vector<Ref> made;
+  std::vector<CopiedPath> made;
   Status copied = copy_noting(from, to, replace, made);
   if (copied.ok()) return copied;
-  for (auto ref = made.rbegin(); ref != made.rend(); ++ref) {
-    Result<std::optional<Attributes>> node = find(*ref);
-    if (!node.ok() || !*node) continue;
-    std::string path = namespace_path(*ref);
-    Status removed = (*node)->is_directory() ? remove_dir(view_, path) : warren::remove(view_, path);
-    removed.ignore("the first error says why; somebody else may use the directory");
-  }
+  bool is_stopped = !check_not_cancelled().ok();
+  Error why = is_stopped ? stopped_copy(copied.error(), made.size(), quote(to_string(to)))
+                         : take_back(view_, made, copied.error());
   for (const Ref& dir : missing) remove_dir(view_, namespace_path(dir)).ignore("somebody else may use it");
-  return copied;
+  return why;
 }
 
 // Refuses before anything is copied what a mount may not be able to hold.

@@ -254,7 +254,8 @@ Attributes MountFs::last_shown(std::size_t place) const {
 
 Status MountFs::check_not_place(const Node& dir, std::string_view name, Code code) {
   if (!WARREN_TRY(find_child(dir, name))) return Ok{};
-  return Error(code, fmt::format("{} is a mount point or leads to one", quote(name)));
+  std::string hint = code == Code::kBusy ? "it stays; name what is in it instead, one by one" : std::string();
+  return Error(code, fmt::format("{} is a mount point or leads to one", quote(name)), std::move(hint));
 }
 
 Status MountFs::check_same_mount(const Node& a, const Node& b) const {

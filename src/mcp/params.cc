@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "base/path.h"
 #include "mcp/request.h"
+#include "tools/file_tools.h"
 
 namespace warren::mcp {
 namespace {
@@ -76,6 +77,9 @@ Result<std::string> resource_path(const Request& request, const std::string& uri
 Result<std::string> watched_path(const Request& request, const std::string& uri) {
   std::string path = WARREN_TRY(resource_path(request, uri, "read"));
   NamespaceView& view = request.service.view();
+  if (is_hidden_in_project(request.service.agent(), path)) {
+    return Error(Code::kNotFound, fmt::format("there is no resource {}", quote(uri)));
+  }
   if (WARREN_TRY(view.may(Rights::kList, path))) return path;
   WARREN_TRY(view.check_path(Rights::kRead, path, "read"));
   return path;

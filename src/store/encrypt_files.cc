@@ -200,6 +200,7 @@ Status decrypt_matching(Store& store, const std::vector<std::string>& patterns, 
     if (has == other) continue;
     RecodedFiles moved;  // to another key: not decrypted
     WARREN_TRY(recode_one(store, Inode{number}, quote(path), other, other ? moved : done));
+    done.given_other_key += moved.files;
     done.failed += moved.failed;
     done.problems.insert(done.problems.end(), moved.problems.begin(), moved.problems.end());
   }

@@ -33,6 +33,7 @@ struct RecodedFiles {
   std::uint64_t files = 0;
   std::uint64_t bytes = 0;
   std::uint64_t kept = 0;             // that were not decrypted, since another pattern matches them
+  std::uint64_t given_other_key = 0;  // of those kept: that got the key of the other pattern now
   std::vector<std::string> problems;  // the first few
   std::uint64_t failed = 0;
   std::vector<Inode> nodes;  // that were changed

@@ -149,9 +149,15 @@ inline constexpr Check kTrailChecks[] = {
 };
 
 inline constexpr Check kOwnChecks[] = {
-    {"WR-3", "", Repair::kNo, "the file has a {} ({}); AgentFS programs cannot open it",
-     "SELECT iif(type = 'trigger', 'trigger', 'virtual table'), name FROM sqlite_schema"
-     " WHERE type = 'trigger' OR (type = 'table' AND sql LIKE 'CREATE VIRTUAL%')"},
+    {"WR-3", "", Repair::kNo,
+     "the file has a trigger {}, so AgentFS programs cannot open it; `warren sql ID --write 'DROP TRIGGER name'` "
+     "removes"
+     " it",
+     "SELECT name FROM sqlite_schema WHERE type = 'trigger'"},
+    {"WR-3", "", Repair::kNo,
+     "the file has a virtual table {}, so AgentFS programs cannot open it; `warren sql ID --write 'DROP TABLE name'`"
+     " removes it with its content",
+     "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL%'"},
     {"WR-4", "wr_meta", Repair::kNo, "wr_meta has no format",
      "SELECT 1 WHERE NOT EXISTS"
      " (SELECT 1 FROM wr_meta WHERE key = 'format' AND typeof(value) = 'integer' AND value >= 1)"},

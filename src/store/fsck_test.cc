@@ -630,7 +630,9 @@ TEST_F(Fsck, WR3_TriggersAndVirtualTablesAreReported) {
   auto report = check_agent(file_, clock_);
   ASSERT_OK(report);
   EXPECT_EQ(rules_of(*report), Rules{"WR-3"});
-  EXPECT_EQ(report->violations.size(), 2U);
+  ASSERT_EQ(report->violations.size(), 2U);
+  EXPECT_THAT(report->violations[0].message, ::testing::HasSubstr("DROP TRIGGER"));
+  EXPECT_THAT(report->violations[1].message, ::testing::HasSubstr("DROP TABLE"));
   expect_not_repairable();
 }
 

@@ -65,7 +65,7 @@ Result<ToolAnswer> rename_answer(ToolContext& context, const Json& arguments) {
   std::string to = WARREN_TRY(path_argument(context, arguments, "to", "rename"));
   bool may_replace = flag_argument(arguments, "replace", true);
   RenameMode mode = may_replace ? RenameMode::kReplace : RenameMode::kNoReplace;
-  WARREN_TRY(rename_or_copy(context.view, from, to, mode));
+  WARREN_TRY(rename_or_copy(context.view, from, to, mode, [&] { return check_cancelled(context); }));
   return changed_paths(from, to, fmt::format("Renamed {} to {}", from, to));
 }
 
@@ -73,8 +73,20 @@ Result<ToolAnswer> copy_answer(ToolContext& context, const Json& arguments) {
   std::string from = WARREN_TRY(path_argument(context, arguments, "from", "read"));
   std::string to = WARREN_TRY(path_argument(context, arguments, "to", "create"));
   bool is_recursive = flag_argument(arguments, "recursive");
-  WARREN_TRY(copy_path(context.view, from, to, is_recursive ? Recursive::kYes : Recursive::kNo));
+  Status copied = copy_path(context.view, from, to, is_recursive ? Recursive::kYes : Recursive::kNo,
+                            [&] { return check_cancelled(context); });
+  if (!copied.ok() && copied.error().code() == Code::kIsDirectory) {
+    return Error(Code::kIsDirectory, copied.error().message(),
+                 "Give \"recursive\": true to copy a directory with everything in it.");
+  }
+  WARREN_TRY(std::move(copied));
   return changed_paths(from, to, fmt::format("Copied {} to {}", from, to));
+}
+
+// What exists already is at the new path.
+ToolAnswer answer_of_two(Result<ToolAnswer> made, const Json& arguments) {
+  bool is_target = !made.ok() && made.error().code() == Code::kExists;
+  return file_answer(std::move(made), text_argument(arguments, is_target ? "to" : "from"), FileUse::kWrite);
 }
 
 Json one_path_output() {
@@ -164,7 +176,7 @@ const Tool& rename_tool() {
       .input_schema = rename_input,
       .output_schema = two_paths_output,
       .call = [](ToolContext& context, const Json& arguments) {
-        return file_answer(rename_answer(context, arguments), text_argument(arguments, "from"), FileUse::kWrite);
+        return answer_of_two(rename_answer(context, arguments), arguments);
       }};
   return kTool;
 }
@@ -181,7 +193,7 @@ const Tool& copy_tool() {
       .input_schema = copy_input,
       .output_schema = two_paths_output,
       .call = [](ToolContext& context, const Json& arguments) {
-        return file_answer(copy_answer(context, arguments), text_argument(arguments, "from"), FileUse::kWrite);
+        return answer_of_two(copy_answer(context, arguments), arguments);
       }};
   return kTool;
 }

@@ -8,6 +8,7 @@
 #include "agent/agent_namespace.h"
 #include "agent/checkpoints.h"
 #include "base/path.h"
+#include "fs/mount_fs.h"
 #include "fs/path_ops.h"
 #include "tools/file_tools.h"
 #include "tools/schema.h"
@@ -80,6 +81,55 @@ Result<std::vector<std::string>> restorable_paths(ToolContext& context, const Ch
     resolved.push_back(std::move(at));
   }
   return resolved;
+}
+
+// Times of directories say only that something in them has changed, which is looked at itself.
+bool is_as_then(const Attributes& now, const Attributes& then) {
+  if (now.mode != then.mode || now.is_directory()) return now.mode == then.mode;
+  return now.size == then.size && now.mtime == then.mtime && now.ctime == then.ctime;
+}
+
+// What is there now and not as it was at the checkpoint. Mounts below the paths are not looked at.
+Result<RemovedTree> replaced_tree(const ToolContext& context, FileSystem& now, FileSystem& past,
+                                  const std::vector<std::string>& paths) {
+  RemovedTree tree;
+  for (const std::string& path : paths) {
+    Result<Attributes> top = lstat(now, path);
+    if (!top.ok() && (top.error().code() == Code::kNotFound || top.error().code() == Code::kNotDirectory)) continue;
+    Attributes start = WARREN_TRY(std::move(top));
+    auto look = [&](const WalkEntry& entry) -> Result<WalkNext> {
+      WARREN_TRY(check_cancelled(context));
+      if (are_in_different_mounts(entry.attributes.inode, start.inode)) return WalkNext::kSkip;
+      Result<Attributes> then = lstat(past, entry.path);
+      if (!then.ok() || !is_as_then(entry.attributes, *then)) tree.add(entry.path, entry.attributes);
+      return WalkNext::kContinue;
+    };
+    WARREN_TRY(walk(now, path, look, {.follow = Follow::kNo}));
+  }
+  return tree;
+}
+
+// Asks before a restore, if somebody can be asked. kConflict if something else would be replaced after the answer.
+Status check_restore(ToolContext& context, const Checkpoint& wanted, const std::vector<std::string>& resolved) {
+  if (!context.ask) return Ok{};
+  bool is_everything = resolved.empty();
+  std::unique_ptr<Agent> past = WARREN_TRY(open_checkpoint(context.agent, wanted.id, context.clock));
+  FileSystem& now = is_everything ? context.agent.fs() : context.view;
+  std::vector<std::string> paths = is_everything ? std::vector<std::string>{"/"} : resolved;
+  RemovedTree before = WARREN_TRY(replaced_tree(context, now, past->fs(), paths));
+  std::string what = is_everything ? std::string("everything") : fmt::format("{}", fmt::join(resolved, ", "));
+  constexpr std::size_t kAskedBytes = 500;
+  if (what.size() > kAskedBytes) what = fmt::format("{} paths", resolved.size());
+  std::string text = fmt::format("Restore {} from checkpoint {}? ", what, quote(wanted.name));
+  text += before.is_empty() ? "Nothing that is there was changed since."
+                            : fmt::format("It replaces or removes what was changed since: {}.", before.summary());
+  std::string state = fmt::format("{}\n{}", fmt::join(resolved, "\n"), before.state());
+  WARREN_TRY(check_consent(context, {.text = std::move(text), .state = std::move(state)}));
+  RemovedTree after = WARREN_TRY(replaced_tree(context, now, past->fs(), paths));
+  if (after.state() == before.state()) return Ok{};
+  return Error(Code::kConflict,
+               fmt::format("{} has changed since the user was asked; nothing was restored", quote(what)),
+               "Call it again, so that the user is asked about what is there now.");
 }
 
 // Checkpoints of an agent with a base are about the base's files, which are not in the namespace.
@@ -191,13 +241,7 @@ Result<ToolAnswer> restore_from_checkpoint(ToolContext& context, std::string_vie
     return refused;
   }
   std::vector<std::string> resolved = WARREN_TRY(restorable_paths(context, wanted, paths));
-  std::string what = paths.empty() ? std::string("everything") : fmt::format("{}", fmt::join(resolved, ", "));
-  constexpr std::size_t kAskedBytes = 500;
-  if (what.size() > kAskedBytes) what = fmt::format("{} paths", resolved.size());
-  WARREN_TRY(
-      check_consent(context, {.text = fmt::format("Restore {} from checkpoint {}? It replaces what was changed since.",
-                                                  what, quote(wanted.name)),
-                              .state = fmt::format("{}", fmt::join(resolved, "\n"))}));
+  WARREN_TRY(check_restore(context, wanted, resolved));
   // The answer may have taken minutes: rules and links are others now.
   if (WARREN_TRY(restorable_paths(context, wanted, paths)) != resolved) {
     return Error(Code::kConflict, "the paths lead elsewhere now", "Ask again.");

@@ -415,6 +415,54 @@ TEST_F(ContextToolsTest, ACopyToAMountThatFailsLeavesNothing) {
   }
 }
 
+// Takes no value whose key ends in "b.md"; something happens when it is put.
+class PickyBlobs final : public BlobStore {
+ public:
+  explicit PickyBlobs(Clock& clock) : inner(clock) {}
+
+  std::string name() const override { return "picky:"; }
+  BlobAbilities abilities() const override { return inner.abilities(); }
+  Result<std::optional<Blob>> get(std::string_view key) override { return inner.get(key); }
+  Result<std::optional<Blob>> get_range(std::string_view key, std::uint64_t offset, std::uint64_t length) override {
+    return inner.get_range(key, offset, length);
+  }
+  Result<std::optional<BlobInfo>> find(std::string_view key) override { return inner.find(key); }
+  Result<BlobInfo> put(std::string_view key, Bytes content, const PutOptions& options) override {
+    if (!key.ends_with("b.md")) return inner.put(key, content, options);
+    meanwhile();
+    return Error(Code::kTooLarge, "it is not taken");
+  }
+  Result<bool> remove(std::string_view key) override { return inner.remove(key); }
+  Result<BlobPage> list(const ListOptions& options) override { return inner.list(options); }
+  Status apply(std::span<const BlobChange> changes) override { return inner.apply(changes); }
+
+  MemoryBlobs inner;
+  std::function<void()> meanwhile = [] {};
+};
+
+TEST_F(ContextToolsTest, ACopyThatFailsLeavesWhatOthersWroteToIt) {
+  PickyBlobs blobs(clock_);
+  ASSERT_OK(make_dirs(agent_->fs(), "/context"));
+  view_.reset();
+  names_.reset();
+  names_ = AgentNamespace::open(*agent_, {.stores = {{.path = "/context/shared", .store = blobs}}}, clock_).value();
+  view_ = (*names_)->view({.agent = "a", .space = Space::kUser, .door = "test", .session = {}});
+  write("agent:/dir/a.md", "one\n");
+  write("agent:/dir/aa.md", "two\n");
+  write("agent:/dir/b.md", "three\n");
+  for (std::string_view tool : {"context_copy", "context_move"}) {
+    std::string target = fmt::format("/{}", tool);
+    blobs.meanwhile = [&] { ASSERT_OK(blobs.inner.put(target.substr(1) + "/a.md", as_bytes("1st\n"), {})); };
+    ToolError error = fail(tool, {{"path", "agent:/dir"}, {"to_path", "shared:" + target}});
+    EXPECT_NE(error.message.find(target + "/a.md"), std::string::npos) << error.message;
+    EXPECT_EQ(read("shared:" + target + "/a.md"), "1st\n");
+    EXPECT_EQ(call("context_exists", {{"path", "shared:" + target + "/aa.md"}})["exists"], false);
+    EXPECT_EQ(read("agent:/dir/a.md"), "one\n");
+  }
+  view_.reset();
+  names_.reset();
+}
+
 TEST_F(ContextToolsTest, NothingIsDeletedForAMountThatStays) {
   mount_drive();
   call("context_write", {{"path", "shared:/a.md"}, {"content", "precious\n"}});

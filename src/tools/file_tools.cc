@@ -99,6 +99,16 @@ std::string project_path_of(std::string_view base_path) {
   return base_path == "/" ? std::string(kProjectPath) : fmt::format("{}{}", kProjectPath, base_path);
 }
 
+bool is_hidden_in_project(Agent& agent, std::string_view path) {
+  std::optional<std::string> in_base = path_in_project(path);
+  std::optional<AgentOverlay> overlay = agent.overlay();
+  if (!in_base || !overlay) return false;
+  for (const std::string& hidden : overlay->hidden) {
+    if (*in_base == hidden || in_base->starts_with(hidden + "/")) return true;
+  }
+  return false;
+}
+
 Status check_right(ToolContext& context, Rights::Operation operation, const std::string& path, std::string_view op) {
   if (WARREN_TRY(context.view.may(operation, path))) return Ok{};
   const Caller& caller = context.view.caller();
@@ -117,6 +127,7 @@ void RemovedTree::add(std::string_view path, const Attributes& node) {
   std::string name = printable(base_name(path));
   if (count_ < kNamed && first_.size() + name.size() < kNamedBytes) {
     first_ += fmt::format("{}{}", first_.empty() ? "" : ", ", name);
+    ++named_;
   }
   ++count_;
   state_ =
@@ -124,11 +135,13 @@ void RemovedTree::add(std::string_view path, const Attributes& node) {
                                       node.mtime.nanoseconds, node.ctime.seconds, node.ctime.nanoseconds)));
 }
 
+std::string RemovedTree::summary() const {
+  return fmt::format("{} {} ({}{})", count_, count_ == 1 ? "file or directory" : "files and directories", first_,
+                     named_ == count_ ? "" : ", …");
+}
+
 ConsentQuestion RemovedTree::question(std::string_view verb, std::string_view name) const {
-  return {.text = fmt::format("{} {} and everything in it: {} {} ({}{})?", verb, name, count_,
-                              count_ == 1 ? "file or directory" : "files and directories", first_,
-                              count_ == 1 ? "" : ", …"),
-          .state = state_};
+  return {.text = fmt::format("{} {} and everything in it: {}?", verb, name, summary()), .state = state_};
 }
 
 Status check_removal(const ToolContext& context, std::string_view verb, std::string_view name,

@@ -46,6 +46,8 @@ Result<std::vector<std::string>> readable_keys(NamespaceView& view, std::vector<
 // "/project/src" is "/src" in the agent's base; nullopt: it is elsewhere in the namespace.
 std::optional<std::string> path_in_project(std::string_view path);
 std::string project_path_of(std::string_view base_path);
+// Whether it is a file of the base, or below a directory of it, that runs do not see.
+bool is_hidden_in_project(Agent& agent, std::string_view path);
 
 // kDenied, on the record as `op`, if the caller may not do this at the path.
 Status check_right(ToolContext& context, Rights::Operation operation, const std::string& path, std::string_view op);
@@ -53,16 +55,19 @@ Status check_right(ToolContext& context, Rights::Operation operation, const std:
 // Asks whether to go on, if somebody can be asked. kDenied: not, or not yet.
 Status check_consent(const ToolContext& context, const ConsentQuestion& question);
 
-// What is in a directory, for the question whether it may be removed.
+// What is in a directory, for the question whether it may be removed or replaced.
 class RemovedTree {
  public:
   void add(std::string_view path, const Attributes& node);
   // "… and the 3 files and directories in it"; the first names are in it, too.
   ConsentQuestion question(std::string_view verb, std::string_view name) const;
+  std::string summary() const;  // "3 files and directories (a, b, …)"
+  const std::string& state() const { return state_; }
   bool is_empty() const { return count_ == 0; }
 
  private:
   std::size_t count_ = 0;
+  std::size_t named_ = 0;
   std::string first_;  // names
   std::string state_;  // a chain of hashes
 };

@@ -42,6 +42,7 @@ class FileTools : public ::testing::Test {
                         .is_read_only = false,
                         .is_cancelled = &is_cancelled_,
                         .progress = {}};
+    context.ask = ask_;
     ToolAnswer answer = call_tool(context, *tool, arguments);
     if (!answer.error) {
       std::optional<std::string> problem = find_schema_problem(tool->output_schema(), answer.structured);
@@ -64,6 +65,7 @@ class FileTools : public ::testing::Test {
   std::unique_ptr<AgentNamespace> names_;
   std::unique_ptr<NamespaceView> view_;
   std::atomic<bool> is_cancelled_ = false;
+  std::function<Result<Consent>(const ConsentQuestion&)> ask_;
 };
 
 TEST_F(FileTools, EverySchemaUsesOnlyWhatIsChecked) {
@@ -267,6 +269,70 @@ TEST_F(FileTools, ACheckpointBringsPathsBackAndOnlyTheOperatorRestoresEverything
   EXPECT_EQ(content_of("/other"), "stays");
   EXPECT_EQ(call("history", Json::object()).structured["total"], 2U);
   EXPECT_EQ(error_type("restore", {{"checkpoint", "none"}, {"paths", {"/work"}}}), "not_found");
+}
+
+TEST_F(FileTools, TheQuestionBeforeARestoreNamesWhatItReplacesAndTheYesIsForThat) {
+  for (const char* path : {"/work/a", "/work/same", "/work/deleted"}) put(path, "old");
+  call("checkpoint", {{"name", "before"}});
+  put("/work/a", "new");
+  put("/work/d/added", "new");
+  ASSERT_OK(unlink(*view_, "/work/deleted"));
+  std::string asked;
+  Consent answer = Consent::kNo;
+  std::function<void()> meanwhile;
+  ask_ = [&](const ConsentQuestion& question) -> Result<Consent> {
+    asked = question.text;
+    if (meanwhile) meanwhile();
+    return answer;
+  };
+  Json restore{{"checkpoint", "before"}, {"paths", {"/work"}}};
+  EXPECT_EQ(error_type("restore", restore), "denied");
+  EXPECT_NE(asked.find("changed since: 3 files and directories (a, d, added)."), std::string::npos) << asked;
+  answer = Consent::kYes;
+  for (std::string_view path : {"/work/a", "/work/same", "/work/deleted", "/work/d/later"}) {
+    meanwhile = [&] { put(path, "written meanwhile"); };
+    EXPECT_EQ(error_type("restore", restore), "conflict") << path;
+    EXPECT_EQ(content_of(path), "written meanwhile");
+  }
+  meanwhile = nullptr;
+  EXPECT_EQ(call("restore", restore).error, std::nullopt);
+  EXPECT_EQ(asked,
+            "Restore /work from checkpoint 'before'? It replaces or removes what was changed since: 6 files and "
+            "directories (a, d, added, later, deleted, …).");
+  EXPECT_EQ(content_of("/work/a"), "old");
+  EXPECT_FALSE(exists(*view_, "/work/d").value());
+  call("checkpoint", {{"name", "after"}});
+  ASSERT_OK(unlink(*view_, "/work/same"));
+  restore["checkpoint"] = "after";
+  EXPECT_EQ(call("restore", restore).error, std::nullopt);
+  EXPECT_EQ(asked, "Restore /work from checkpoint 'after'? Nothing that is there was changed since.");
+  EXPECT_EQ(content_of("/work/same"), "old");
+}
+
+TEST_F(FileTools, ACancelledCopyOrRenameOfATreeCopiesNothingMore) {
+  put("/d/a", "x");
+  is_cancelled_ = true;
+  EXPECT_EQ(error_type("copy", {{"from", "/d"}, {"to", "/e"}, {"recursive", true}}), "unavailable");
+  EXPECT_EQ(error_type("rename", {{"from", "/d"}, {"to", "/mem/working/d"}}), "unavailable");
+  is_cancelled_ = false;
+  EXPECT_FALSE(exists(*view_, "/e").value());
+  EXPECT_FALSE(exists(*view_, "/mem/working/d").value());
+  EXPECT_EQ(content_of("/d/a"), "x");
+}
+
+TEST_F(FileTools, HintsOfRenameAndCopySayWhatToDo) {
+  put("/d/a", "x");
+  put("/b", "x");
+  auto hint = [&](std::string_view tool, const Json& arguments) {
+    ToolAnswer answer = call(tool, arguments);
+    return answer.error ? answer.error->next_action_hint : "none: " + answer.text;
+  };
+  EXPECT_NE(hint("copy", {{"from", "/d"}, {"to", "/e"}}).find("\"recursive\": true"), std::string::npos);
+  EXPECT_NE(hint("copy", {{"from", "/d"}, {"to", "/d/e"}, {"recursive", true}}).find("not below '/d'"),
+            std::string::npos);
+  EXPECT_NE(hint("rename", {{"from", "/d"}, {"to", "/d/e"}}).find("not below '/d'"), std::string::npos);
+  EXPECT_NE(hint("rename", {{"from", "/b"}, {"to", "/d/a"}, {"replace", false}}).find("/d/a"), std::string::npos);
+  EXPECT_NE(hint("rename", {{"from", "/mem/working"}, {"to", "/w"}}).find("what is in it"), std::string::npos);
 }
 
 TEST_F(FileTools, TheMemoryToolSaysWhatItsClientsExpect) {

@@ -17,6 +17,8 @@ constexpr std::uint32_t kFileMode = S_IFREG | 0644;
 constexpr std::uint32_t kDirMode = S_IFDIR | 0755;
 // What is read along when a file is looked up in a unit, which usually reads it next.
 constexpr std::uint64_t kSeenBytes = std::uint64_t{64} << 10;
+// Of moving what others write meanwhile. Each attempt that fails is a write of somebody else.
+constexpr int kRenameAttempts = 100;
 
 Error no_entry(std::string_view name) { return Error(Code::kNotFound, fmt::format("no {}", quote(name))); }
 Error entry_exists(std::string_view name) { return Error(Code::kExists, fmt::format("{} exists", quote(name))); }
@@ -184,6 +186,17 @@ Attributes BlobFs::file_attributes(const Node& node, std::uint64_t size, Timesta
           .ctime = modified};
 }
 
+// Some stores have times in whole seconds. The version gives the rest of the change time there, so that a file that was
+// replaced within a second is not taken for the old one.
+Attributes BlobFs::file_attributes(const Node& node, const BlobInfo& info) const {
+  Attributes attributes = file_attributes(node, info.size, info.modified);
+  if (info.modified.nanoseconds == 0) {
+    constexpr std::size_t kSecond = 1'000'000'000;
+    attributes.ctime.nanoseconds = static_cast<std::int32_t>(std::hash<std::string>{}(info.version) % kSecond);
+  }
+  return attributes;
+}
+
 // The value as it is now; in a unit, as the unit saw it first.
 Result<std::optional<BlobInfo>> BlobFs::look_up_value(const NodePtr& node) {
   std::string key = key_of(node);
@@ -222,20 +235,20 @@ Result<BlobFs::NodePtr> BlobFs::get_child(const NodePtr& dir, std::string_view n
   WARREN_TRY(check_blob_key(key));
   if (known && !known->is_dir) {
     if (std::optional<BlobInfo> info = WARREN_TRY(look_up_value(known))) {
-      *attributes = file_attributes(*known, info->size, info->modified);
+      *attributes = file_attributes(*known, *info);
       return known;
     }
   } else if (this_threads_unit() != nullptr) {
     std::optional<Blob> blob = WARREN_TRY(WARREN_TRY(reach())->get_range(key, 0, kSeenBytes));
     if (blob) {
       NodePtr node = remember(dir, name, false);
-      *attributes = file_attributes(*node, blob->info.size, blob->info.modified);
+      *attributes = file_attributes(*node, blob->info);
       this_threads_unit()->seen.emplace(node->inode, *std::move(blob));
       return node;
     }
   } else if (std::optional<BlobInfo> info = WARREN_TRY(WARREN_TRY(reach())->find(key))) {
     NodePtr node = remember(dir, name, false);
-    *attributes = file_attributes(*node, info->size, info->modified);
+    *attributes = file_attributes(*node, *info);
     return node;
   }
   if (WARREN_TRY(has_keys_below(key + "/"))) {
@@ -267,7 +280,7 @@ Result<Attributes> BlobFs::get_attributes(Inode inode) {
   if (node->gathered) return file_attributes(*node, node->gathered->content.size(), node->gathered->modified);
   busy.unlock();
   std::optional<BlobInfo> info = WARREN_TRY(look_up_value(node));
-  if (info) return file_attributes(*node, info->size, info->modified);
+  if (info) return file_attributes(*node, *info);
   mark_removed(node);
   return is_gone(node->name);
 }
@@ -324,7 +337,7 @@ Result<Attributes> BlobFs::make_file(const NodePtr& dir, std::string_view name) 
   UnitState* unit = this_threads_unit();
   if (unit == nullptr) {
     BlobInfo info = WARREN_TRY(put_new(key));
-    return file_attributes(*remember(dir, name, false), 0, info.modified);
+    return file_attributes(*remember(dir, name, false), info);
   }
   NodePtr node = remember(dir, name, false);
   Busy busy(node->busy);
@@ -389,13 +402,36 @@ Status BlobFs::unlink(Inode parent, std::string_view name) {
   Busy busy(node->busy);
   BlobStore* store = WARREN_TRY(reach());
   WARREN_TRY(keep_dir(dir));
-  bool was_stored = WARREN_TRY(store->remove(key_of(node)));
+  UnitState* unit = this_threads_unit();
+  auto seen = unit == nullptr ? std::map<Inode, Blob>::iterator() : unit->seen.find(node->inode);
+  bool was_seen = unit != nullptr && seen != unit->seen.end();
+  std::string key = key_of(node);
+  Result<bool> removed = was_seen ? remove_version(key, seen->second.info.version) : store->remove(key);
+  bool was_stored = WARREN_TRY(std::move(removed));
   bool was_there = was_stored || node->gathered;
   drop_gathered(*node);
-  if (UnitState* unit = this_threads_unit()) unit->seen.erase(node->inode);
+  if (was_seen) unit->seen.erase(seen);
   mark_removed(node);
   if (!was_there) return no_entry(name);  // somebody else was faster
   return Ok{};
+}
+
+// Removes a value that is still this version: kConflict if another writer has changed it. False if it is gone already.
+// A store without conditional removals is asked just before.
+Result<bool> BlobFs::remove_version(const std::string& key, const std::string& version) {
+  BlobStore* store = WARREN_TRY(reach());
+  if (abilities_.conditional_removals) {
+    const BlobChange change{.key = key, .content = std::nullopt, .options = {.if_match = version}};
+    Status removed = store->apply({&change, 1});
+    if (removed.ok()) return true;
+    if (removed.error().code() != Code::kConflict) return std::move(removed).take_error();
+  }
+  std::optional<BlobInfo> now = WARREN_TRY(store->find(key));
+  if (!now) return false;
+  if (abilities_.conditional_removals || now->version != version) {
+    return Error(Code::kConflict, fmt::format("{} was changed by another writer", quote(key)));
+  }
+  return store->remove(key);
 }
 
 Status BlobFs::remove_dir(Inode parent, std::string_view name) {
@@ -447,6 +483,9 @@ Status BlobFs::rename(Inode parent, std::string_view name, Inode new_parent, std
     if (target.ok() && !(*target)->is_dir) {
       return Error(Code::kNotDirectory, fmt::format("{} is not a directory", quote(new_name)));
     }
+    if ((prefix_of(to_dir) + std::string(new_name)).starts_with(prefix_of(node))) {
+      return Error(Code::kInvalid, fmt::format("{} cannot be moved into itself", quote(name)));
+    }
     return Error(Code::kCrossDevice, "a directory of a blob store is moved by copying what is in it");
   }
   if (target.ok() && (*target)->is_dir) {
@@ -464,19 +503,49 @@ Status BlobFs::rename(Inode parent, std::string_view name, Inode new_parent, std
   return Ok{};
 }
 
+// Puts the value under the new key and removes this version of it: kConflict if there is another one by then. `made` is
+// the version that an earlier attempt has put there.
+Status BlobFs::move_version(const Blob& blob, const std::string& to, PutOptions options,
+                            std::optional<std::string>& made) {
+  BlobStore* store = WARREN_TRY(reach());
+  if (abilities_.whole_batches && abilities_.conditional_removals) {
+    const BlobChange changes[] = {
+        {.key = to, .content = as_bytes(blob.content), .options = std::move(options)},
+        {.key = blob.info.key, .content = std::nullopt, .options = {.if_match = blob.info.version}}};
+    return store->apply(changes);
+  }
+  if (made && abilities_.conditional_puts) {
+    options.if_absent = false;
+    options.if_match = made;
+  }
+  Result<BlobInfo> put = store->put(to, as_bytes(blob.content), options);
+  if (!put.ok() && put.error().code() == Code::kConflict) {
+    return Error(Code::kBusy, fmt::format("{} was changed by another writer while {} was renamed to it", quote(to),
+                                          quote(blob.info.key)));
+  }
+  BlobInfo info = WARREN_TRY(std::move(put));
+  made = std::move(info.version);
+  WARREN_TRY(remove_version(blob.info.key, blob.info.version));
+  return Ok{};
+}
+
+// What others write meanwhile is moved, too.
 Status BlobFs::rename_file(const NodePtr& node, const NodePtr& to_dir, std::string_view new_name, RenameMode mode) {
   std::string to = WARREN_TRY(new_key(to_dir, new_name, {}));
   Busy busy(node->busy);
   if (node->gathered) WARREN_TRY(put_gathered(node));
   BlobStore* store = WARREN_TRY(reach());
   std::string from = key_of(node);
-  std::optional<Blob> blob = WARREN_TRY(store->get(from));
-  if (!blob) return is_gone(node->name);
-  PutOptions options = put_options_of(blob->info.expires);
-  options.if_absent = mode == RenameMode::kNoReplace && abilities_.conditional_puts;
-  WARREN_TRY(store->put(to, as_bytes(blob->content), options));
-  WARREN_TRY(store->remove(from));
-  return Ok{};
+  std::optional<std::string> made;
+  for (int attempt = 1; attempt <= kRenameAttempts; ++attempt) {
+    std::optional<Blob> blob = WARREN_TRY(store->get(from));
+    if (!blob) return is_gone(node->name);
+    PutOptions options = put_options_of(blob->info.expires);
+    options.if_absent = mode == RenameMode::kNoReplace && abilities_.conditional_puts;
+    Status moved = move_version(*blob, to, std::move(options), made);
+    if (moved.ok() || moved.error().code() != Code::kConflict) return moved;
+  }
+  return Error(Code::kBusy, fmt::format("{} is written faster than it can be renamed", quote(node->name)));
 }
 
 void BlobFs::move_node(const NodePtr& node, const NodePtr& to_dir, std::string_view new_name) {
@@ -563,7 +632,7 @@ class BlobFs::Stream final : public DirStream {
       if (node->gathered) {
         attributes = fs_.file_attributes(*node, node->gathered->content.size(), node->gathered->modified);
       } else if (info != nullptr) {
-        attributes = fs_.file_attributes(*node, info->size, info->modified);
+        attributes = fs_.file_attributes(*node, *info);
       } else {
         return;  // put or abandoned meanwhile
       }

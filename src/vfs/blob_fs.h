@@ -11,12 +11,14 @@
 // appended is appended again to what the other one wrote. Stores without conditional puts: the last one wins. A file
 // expires as fs/expiry.h says, if the store can do that.
 //
-// Within a unit the values that were seen stay the same, or the unit fails with kConflict. A unit puts its files one
-// after the other; without commit() nothing was put.
+// Within a unit the values that were seen stay the same, or the unit fails with kConflict; a file that it saw is
+// removed only as it saw it. A unit puts its files one after the other; without commit() nothing was put.
 //
 // Not supported: links, special files and other extended attributes (kUnsupported); modes and owners are the same for
-// all files, times are those of the store, and setting times has no effect. A file is renamed by a put and a removal,
-// so not at once; a directory is not renamed (kCrossDevice, so that mv copies). A file that was removed is kStale also
+// all files, times are those of the store, and setting times has no effect. A file is renamed by a put and a removal of
+// the version that was put: at once, if the store has whole batches and conditional removals. A store without the
+// latter is asked for the version just before the removal, and a write in between is lost. A directory is not renamed
+// (kCrossDevice, so that mv copies). A file that was removed is kStale also
 // for programs that have it open. A file is at most BlobAbilities::largest bytes (kTooLarge). Changes by others are
 // seen when a node is looked at again; there are no notices.
 #pragma once
@@ -166,10 +168,13 @@ class BlobFs final : public FileSystem {
   PutOptions put_options_of(std::optional<Timestamp> expires);
   Status keep_dir(const NodePtr& dir);
   Result<Attributes> make_file(const NodePtr& dir, std::string_view name);
+  Result<bool> remove_version(const std::string& key, const std::string& version);
+  Status move_version(const Blob& blob, const std::string& to, PutOptions options, std::optional<std::string>& made);
   Status rename_file(const NodePtr& node, const NodePtr& to_dir, std::string_view new_name, RenameMode mode);
   void move_node(const NodePtr& node, const NodePtr& to_dir, std::string_view new_name);
   Attributes dir_attributes(const Node& node) const;
   Attributes file_attributes(const Node& node, std::uint64_t size, Timestamp modified) const;
+  Attributes file_attributes(const Node& node, const BlobInfo& info) const;
 
   // Content.
   enum class OldContent { kNeeded, kDropped };

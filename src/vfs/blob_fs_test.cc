@@ -42,11 +42,15 @@ class TestBlobs final : public BlobStore {
   }
   Result<bool> remove(std::string_view key) override { return inner_.remove(key); }
   Result<BlobPage> list(const ListOptions& options) override { return inner_.list(options); }
-  Status apply(std::span<const BlobChange> changes) override { return inner_.apply(changes); }
+  Status apply(std::span<const BlobChange> changes) override {
+    if (before_apply_) std::exchange(before_apply_, nullptr)();
+    return inner_.apply(changes);
+  }
 
   MemoryBlobs inner_;
   BlobAbilities abilities_;
   std::function<void()> before_put_;
+  std::function<void()> before_apply_;
   bool is_down_ = false;
   bool loses_answers_ = false;
   int puts_ = 0;
@@ -250,6 +254,17 @@ TEST_F(BlobFsTest, ARenamedFileKeepsItsNumberAndItsTimeToLive) {
   EXPECT_EQ(value_of("g"), std::nullopt);
 }
 
+TEST_F(BlobFsTest, AFileThatWasReplacedWithinASecondHasAnotherChangeTime) {
+  put("f", "one");
+  Attributes before = fs_.lookup(kRootInode, "f").value();
+  EXPECT_EQ(fs_.get_attributes(before.inode)->ctime, before.ctime);
+  EXPECT_EQ(read_dir_plus(fs_, "/").value().front().attributes.ctime, before.ctime);
+  put("f", "two");
+  Attributes after = fs_.lookup(kRootInode, "f").value();
+  EXPECT_EQ(after.mtime, before.mtime) << "the clock stands";
+  EXPECT_NE(after.ctime, before.ctime);
+}
+
 TEST_F(BlobFsTest, AFileExpiresByItsAttribute) {
   std::int64_t at_ms = clock_.now_us() / 1000 + 5000;
   ASSERT_OK(write_file(fs_, "/f", as_bytes("x"), {.expires_at_ms = at_ms}));
@@ -270,7 +285,68 @@ TEST_F(BlobFsTest, AFileExpiresByItsAttribute) {
 TEST_F(BlobFsTest, ADirectoryIsMovedByCopying) {
   put("a/f", "x");
   EXPECT_EQ(error_of(rename(fs_, "/a", "/b")), Code::kCrossDevice);
+  EXPECT_EQ(error_of(rename(fs_, "/a", "/ab")), Code::kCrossDevice);
   EXPECT_EQ(value_of("a/f"), "x");
+}
+
+TEST_F(BlobFsTest, ADirectoryIsNotMovedIntoItself) {
+  put("a/b/f", "x");
+  EXPECT_EQ(error_of(rename(fs_, "/a", "/a/c")), Code::kInvalid);
+  EXPECT_EQ(error_of(rename(fs_, "/a", "/a/b/c")), Code::kInvalid);
+  EXPECT_EQ(value_of("a/b/f"), "x");
+}
+
+TEST_F(BlobFsTest, ARenameMovesWhatAnotherWriterPutMeanwhile) {
+  store_.abilities_ = {.conditional_removals = true, .whole_batches = true};
+  BlobFs at_once(store_, clock_);
+  put("f", "x");
+  store_.before_apply_ = [&] { put("f", "theirs"); };
+  ASSERT_OK(rename(at_once, "/f", "/g"));
+  EXPECT_EQ(value_of("f"), std::nullopt);
+  EXPECT_EQ(value_of("g"), "theirs");
+
+  store_.abilities_ = {.conditional_removals = true};
+  BlobFs one_by_one(store_, clock_);
+  put("h", "x");
+  store_.before_apply_ = [&] { put("h", "theirs"); };
+  ASSERT_OK(rename(one_by_one, "/h", "/i", RenameMode::kNoReplace));
+  EXPECT_EQ(value_of("h"), std::nullopt);
+  EXPECT_EQ(value_of("i"), "theirs");
+}
+
+TEST_F(BlobFsTest, AStoreWithoutConditionalRemovalsIsAskedBeforeARenameRemoves) {
+  put("f", "x");
+  store_.before_put_ = [&] { put("f", "theirs"); };
+  ASSERT_OK(rename(fs_, "/f", "/g"));
+  EXPECT_EQ(value_of("f"), std::nullopt);
+  EXPECT_EQ(value_of("g"), "theirs");
+}
+
+TEST_F(BlobFsTest, AUnitRemovesAFileOnlyAsItSawIt) {
+  for (bool has_conditions : {true, false}) {
+    store_.abilities_ = {.conditional_removals = has_conditions};
+    BlobFs fs(store_, clock_);
+    put("f", "x");
+    auto unit = fs.begin(UnitAccess::kWrite).take_value();
+    Inode node = fs.lookup(kRootInode, "f")->inode;
+    put("f", "theirs");
+    EXPECT_EQ(error_of(fs.unlink(kRootInode, "f")), Code::kConflict) << has_conditions;
+    EXPECT_EQ(value_of("f"), "theirs");
+    unit.reset();
+    EXPECT_EQ(fs.lookup(kRootInode, "f")->inode, node);
+    ASSERT_OK(unlink(fs, "/f"));
+    EXPECT_EQ(value_of("f"), std::nullopt);
+  }
+}
+
+TEST_F(BlobFsTest, AFileThatAnotherRemovedFirstIsNotFoundInAUnit) {
+  store_.abilities_ = {.conditional_removals = true};
+  BlobFs fs(store_, clock_);
+  put("f", "x");
+  auto unit = fs.begin(UnitAccess::kWrite).take_value();
+  ASSERT_OK(fs.lookup(kRootInode, "f"));
+  ASSERT_OK(store_.inner_.remove("f"));
+  EXPECT_EQ(error_of(fs.unlink(kRootInode, "f")), Code::kNotFound);
 }
 
 TEST_F(BlobFsTest, AFileIsNoLargerThanTheStoreTakes) {

@@ -439,6 +439,17 @@ class EncryptPatternTest(EncryptCase):
         self.assert_hidden(*files)
         self.assertIn(SECRET, self.warren("diff", "s", "--patch"))
 
+    def test_the_audit_trail_names_the_patterns(self):
+        self.warren("init", "--audit", "a")
+        self.warren("encrypt", "a", "/secrets", "**/*.key")
+        self.warren("rekey", "a", "/secrets")
+        self.warren("decrypt", "a", "**/*.key")
+        events = [json.loads(line) for line in self.warren("audit", "a", "export").splitlines()]
+        changes = [(event["op"], event["path"]) for event in events if event["op"] in ("encrypt", "rekey", "decrypt")]
+        self.assertEqual(changes, [("encrypt", "/secrets"), ("encrypt", "**/*.key"), ("rekey", "/secrets"),
+                                   ("decrypt", "**/*.key")])
+        self.assertIn("intact", self.warren("audit", "a", "verify"))
+
     @needs_fuse
     def test_a_merge_does_not_write_encrypted_files_in_the_clear(self):
         for session in ("one", "two"):

@@ -222,6 +222,19 @@ class EncryptRulesTest(EncryptCase):
         self.assertIn("decrypted 3 files", self.warren("decrypt", "a", "/secrets"))
         self.assertIn("clean", self.warren("fsck", "a"))
 
+    def test_a_decryption_that_lacked_a_key_goes_on(self):
+        self.warren("init", "a")
+        wide = self.key_file("k1")
+        self.warren("encrypt", "a", "/secrets", "--key-file", wide)
+        self.warren("encrypt", "a", "/secrets/deep", "--key-file", self.key_file("k2"))
+        self.warren("fs", "a", "write", "/secrets/deep/old", SECRET)
+        os.rename(wide, wide + ".away")
+        self.assertIn("not changed", self.refused("decrypt", "a", "/secrets/deep"))
+        os.rename(wide + ".away", wide)
+        self.assertIn("1 file that matches stays encrypted", self.warren("decrypt", "a", "/secrets/deep"))
+        self.assertEqual(self.key_of("old"), 1)
+        self.assertIn("no files are encrypted by the pattern", self.refused("decrypt", "a", "/secrets/deep"))
+
     def test_a_pattern_that_cannot_match_is_refused(self):
         self.make()
         for pattern, reason in (("/other/../secrets", "'.' and '..'"), ("/[", "not closed"), ("secrets", "begins neither"),

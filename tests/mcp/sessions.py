@@ -103,6 +103,8 @@ class Sessions(unittest.TestCase):
         self.assertTrue(answer["isError"])
         self.assertNotIn("treasure", json.dumps(answer))
         self.assertIn("error", server.ask("resources/read", uri="vfs://h/project/secret"))
+        self.assertIn("error", server.ask("resources/subscribe", uri="vfs://h/project/secret"))
+        self.assertNotIn("error", server.ask("resources/subscribe", uri="vfs://h/project/secretary"))
 
     def test_what_earlier_runs_did_not_see_a_command_does_not_see_either(self):
         (self.world.base / "secret").write_text("treasure\n")

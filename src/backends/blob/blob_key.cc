@@ -50,6 +50,12 @@ Status check_blob_put(const BlobAbilities& abilities, std::string_view key, std:
   return Ok{};
 }
 
+Status check_blob_removal(const BlobAbilities& abilities, const BlobChange& change) {
+  WARREN_TRY(check_blob_key(change.key));
+  if (!change.options.if_match || abilities.conditional_removals) return Ok{};
+  return Error(Code::kUnsupported, "this store has no conditional removals");
+}
+
 Status check_blob_condition(std::string_view key, const PutOptions& options, const std::string* current) {
   if (options.if_absent && current != nullptr) {
     return Error(Code::kExists, fmt::format("{} already has a value", quote(key)));

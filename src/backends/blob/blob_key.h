@@ -23,6 +23,10 @@ Status check_blob_key(std::string_view key);
 Status check_blob_put(const BlobAbilities& abilities, std::string_view key, std::uint64_t size,
                       const PutOptions& options);
 
+// What every removal of a batch checks: key, and a condition that the store cannot check. kInvalid, kNameTooLong,
+// kUnsupported.
+Status check_blob_removal(const BlobAbilities& abilities, const BlobChange& change);
+
 // For stores that compare versions themselves: kExists or kConflict if the condition does not hold. `current` is null
 // if there is no value.
 Status check_blob_condition(std::string_view key, const PutOptions& options, const std::string* current);

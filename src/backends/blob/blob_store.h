@@ -57,12 +57,13 @@ struct ListOptions {
 struct BlobChange {
   std::string key;
   std::optional<Bytes> content;  // unset: remove
-  PutOptions options;
+  PutOptions options;            // a removal has only if_match, where the store has conditional_removals
 };
 
 // What a store can do beyond the minimum.
 struct BlobAbilities {
   bool conditional_puts = true;          // if_match and if_absent; without it both are kUnsupported
+  bool conditional_removals = false;     // if_match of a removal in a batch; without it kUnsupported
   bool ttl = true;                       // without it PutOptions::ttl is kUnsupported
   bool whole_batches = false;            // a batch happens whole or not at all
   bool lasts = true;                     // survives the process

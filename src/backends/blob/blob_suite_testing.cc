@@ -600,6 +600,44 @@ TEST_P(BlobStoreTest, ABatchEndsWithItsFirstFailure) {
   EXPECT_EQ(content_of("b"), "there");
 }
 
+TEST_P(BlobStoreTest, ARemovalIfMatchNeedsTheCurrentVersion) {
+  BlobInfo first = put("a", "one");
+  auto remove_if = [&](const std::string& key, const std::string& version) {
+    const BlobChange change{.key = key, .content = std::nullopt, .options = {.if_match = version}};
+    return store().apply({&change, 1});
+  };
+  if (!abilities().conditional_removals) {
+    EXPECT_EQ(error_of(remove_if("a", first.version)), Code::kUnsupported);
+    EXPECT_EQ(content_of("a"), "one");
+    return;
+  }
+  BlobInfo second = put("a", "two");
+  for (const std::string& wrong : {first.version, std::string(), std::string("no version")}) {
+    EXPECT_EQ(error_of(remove_if("a", wrong)), Code::kConflict) << wrong;
+  }
+  EXPECT_EQ(content_of("a"), "two");
+  EXPECT_EQ(error_of(remove_if("missing", first.version)), Code::kConflict);
+  EXPECT_OK(remove_if("a", second.version));
+  EXPECT_EQ(content_of("a"), std::nullopt);
+}
+
+TEST_P(BlobStoreTest, AMoveInABatchIsRefusedAfterAnotherWriter) {
+  if (!abilities().conditional_removals || !abilities().whole_batches) GTEST_SKIP() << "no moves in a batch";
+  BlobInfo first = put("a", "one");
+  auto move = [&](const BlobInfo& info, std::string_view content) {
+    const BlobChange changes[] = {{.key = "b", .content = as_bytes(content), .options = {}},
+                                  {.key = "a", .content = std::nullopt, .options = {.if_match = info.version}}};
+    return store().apply(changes);
+  };
+  BlobInfo second = put("a", "two");
+  EXPECT_EQ(error_of(move(first, "one")), Code::kConflict);
+  EXPECT_EQ(content_of("a"), "two");
+  EXPECT_EQ(content_of("b"), std::nullopt);
+  EXPECT_OK(move(second, "two"));
+  EXPECT_EQ(content_of("a"), std::nullopt);
+  EXPECT_EQ(content_of("b"), "two");
+}
+
 // The store itself.
 
 TEST_P(BlobStoreTest, NoMessageHasASecret) {

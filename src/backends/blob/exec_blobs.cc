@@ -192,6 +192,7 @@ Status ExecBlobs::start(std::int64_t deadline_ns) {
       return says.contains(name) && says[name].is_boolean() ? says[name].get<bool>() : usual;
     };
     found.conditional_puts = flag("conditional_puts", false);
+    found.conditional_removals = flag("conditional_removals", false);
     found.ttl = flag("ttl", false);
     found.lasts = flag("lasts", true);
     if (says.contains("largest") && says["largest"].is_number_unsigned()) {
@@ -412,9 +413,13 @@ Result<BlobInfo> ExecBlobs::put(std::string_view key, Bytes content, const PutOp
   return info_in(answer["blob"], key);
 }
 
-Result<bool> ExecBlobs::remove(std::string_view key) {
+Result<bool> ExecBlobs::remove(std::string_view key) { return remove_version(key, std::nullopt); }
+
+Result<bool> ExecBlobs::remove_version(std::string_view key, const std::optional<std::string>& if_match) {
   WARREN_TRY(check_text_key(key));
-  Json answer = WARREN_TRY(call(key_request("remove", key), Repeat::kNo));
+  Json request = key_request("remove", key);
+  if (if_match) request["if_match"] = *if_match;
+  Json answer = WARREN_TRY(call(std::move(request), Repeat::kNo));
   if (!answer.contains("removed") || !answer["removed"].is_boolean()) {
     return Error(Code::kUnavailable, "the backend's answer lacks \"removed\"");
   }
@@ -457,8 +462,12 @@ Result<BlobPage> ExecBlobs::list(const ListOptions& options) {
 
 Status ExecBlobs::apply(std::span<const BlobChange> changes) {
   for (const BlobChange& change : changes) {
-    if (change.content) WARREN_TRY(put(change.key, *change.content, change.options));
-    else WARREN_TRY(remove(change.key));
+    if (change.content) {
+      WARREN_TRY(put(change.key, *change.content, change.options));
+      continue;
+    }
+    WARREN_TRY(check_blob_removal(abilities_, change));
+    WARREN_TRY(remove_version(change.key, change.options.if_match));
   }
   return Ok{};
 }

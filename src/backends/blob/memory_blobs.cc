@@ -8,7 +8,9 @@
 
 namespace warren {
 
-BlobAbilities MemoryBlobs::abilities() const { return {.whole_batches = true, .lasts = false}; }
+BlobAbilities MemoryBlobs::abilities() const {
+  return {.conditional_removals = true, .whole_batches = true, .lasts = false};
+}
 
 MemoryBlobs::Blobs::iterator MemoryBlobs::find_live(std::string_view key) {
   auto it = blobs_.find(key);
@@ -99,6 +101,17 @@ Result<BlobPage> MemoryBlobs::list(const ListOptions& options) {
       });
 }
 
+Status MemoryBlobs::change_locked(const BlobChange& change) {
+  if (change.content) {
+    WARREN_TRY(put_locked(change.key, *change.content, change.options));
+    return Ok{};
+  }
+  auto it = find_live(change.key);
+  WARREN_TRY(check_blob_condition(change.key, change.options, it == blobs_.end() ? nullptr : &it->second.info.version));
+  erase(change.key);
+  return Ok{};
+}
+
 Status MemoryBlobs::apply(std::span<const BlobChange> changes) {
   std::scoped_lock lock(mutex_);
   // What each key had before the batch, to take it back.
@@ -111,15 +124,8 @@ Status MemoryBlobs::apply(std::span<const BlobChange> changes) {
       auto it = find_live(change.key);
       before.emplace(change.key, it == blobs_.end() ? std::nullopt : std::optional(it->second));
     }
-    if (!change.content) {
-      erase(change.key);
-      continue;
-    }
-    Result<BlobInfo> put = put_locked(change.key, *change.content, change.options);
-    if (!put.ok()) {
-      done = std::move(put).take_error();
-      break;
-    }
+    done = change_locked(change);
+    if (!done.ok()) break;
   }
   if (done.ok()) return done;
   for (auto& [key, blob] : before) {

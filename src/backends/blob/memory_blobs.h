@@ -31,6 +31,7 @@ class MemoryBlobs final : public BlobStore {
 
   Blobs::iterator find_live(std::string_view key);  // removes an expired one
   Result<BlobInfo> put_locked(std::string_view key, Bytes content, const PutOptions& options);
+  Status change_locked(const BlobChange& change);
   bool erase(std::string_view key);
 
   Clock& clock_;

@@ -228,7 +228,12 @@ Result<std::unique_ptr<PostgresBlobs>> PostgresBlobs::open(const std::string& ad
 }
 
 BlobAbilities PostgresBlobs::abilities() const {
-  return {.conditional_puts = true, .ttl = true, .whole_batches = true, .lasts = true, .largest = kLargestPostgresBlob};
+  return {.conditional_puts = true,
+          .conditional_removals = true,
+          .ttl = true,
+          .whole_batches = true,
+          .lasts = true,
+          .largest = kLargestPostgresBlob};
 }
 
 Result<std::unique_ptr<PostgresBlobs::Session>> PostgresBlobs::connect(Instant until) {

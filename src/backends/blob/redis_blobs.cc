@@ -205,7 +205,12 @@ Result<std::unique_ptr<RedisBlobs>> RedisBlobs::open(const Url& url, std::chrono
 }
 
 BlobAbilities RedisBlobs::abilities() const {
-  return {.conditional_puts = true, .ttl = true, .whole_batches = true, .lasts = true, .largest = kLargestRedisBlob};
+  return {.conditional_puts = true,
+          .conditional_removals = true,
+          .ttl = true,
+          .whole_batches = true,
+          .lasts = true,
+          .largest = kLargestRedisBlob};
 }
 
 std::string RedisBlobs::new_version() { return fmt::format("{}-{:x}", process_, ++version_count_); }

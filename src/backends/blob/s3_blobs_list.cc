@@ -276,6 +276,7 @@ Status S3Blobs::apply(std::span<const BlobChange> changes) {
     std::vector<std::string> keys;
     while (at < changes.size() && !changes[at].content && keys.size() < kServerPage) {
       WARREN_TRY(check_key(changes[at].key));
+      WARREN_TRY(check_blob_removal({}, changes[at]));
       keys.push_back(changes[at++].key);
     }
     Deadline deadline = api_.deadline_for(0);

@@ -167,8 +167,9 @@ Result<BlobInfo> SqliteBlobs::put_row(std::string_view key, Bytes content, const
   return info;
 }
 
-Result<bool> SqliteBlobs::remove_row(std::string_view key) {
+Result<bool> SqliteBlobs::remove_row(std::string_view key, const PutOptions& options) {
   std::optional<BlobInfo> current = WARREN_TRY(find_row(key));
+  WARREN_TRY(check_blob_condition(key, options, current ? &current->version : nullptr));
   WARREN_TRY(delete_.bind(1, as_bytes(key)).run());
   return current.has_value();
 }
@@ -185,7 +186,7 @@ Result<BlobInfo> SqliteBlobs::put(std::string_view key, Bytes content, const Put
 Result<bool> SqliteBlobs::remove(std::string_view key) {
   WARREN_TRY(check_blob_key(key));
   auto transaction = WARREN_TRY(Transaction::begin(*db_, Access::kWrite));
-  bool was_there = WARREN_TRY(remove_row(key));
+  bool was_there = WARREN_TRY(remove_row(key, {}));
   WARREN_TRY(transaction.commit());
   return was_there;
 }
@@ -216,7 +217,7 @@ Status SqliteBlobs::apply(std::span<const BlobChange> changes) {
   for (const BlobChange& change : changes) {
     WARREN_TRY(check_blob_key(change.key));
     if (change.content) WARREN_TRY(put_row(change.key, *change.content, change.options));
-    else WARREN_TRY(remove_row(change.key));
+    else WARREN_TRY(remove_row(change.key, change.options));
   }
   return transaction.commit();
 }

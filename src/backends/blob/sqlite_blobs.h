@@ -18,7 +18,9 @@ class SqliteBlobs final : public BlobStore {
   static Result<std::unique_ptr<SqliteBlobs>> open(const std::string& path, Clock& clock);
 
   std::string name() const override { return "sqlite:" + db_->path(); }
-  BlobAbilities abilities() const override { return {.whole_batches = true, .largest = kLargest}; }
+  BlobAbilities abilities() const override {
+    return {.conditional_removals = true, .whole_batches = true, .largest = kLargest};
+  }
   Result<std::optional<Blob>> get(std::string_view key) override;
   Result<std::optional<Blob>> get_range(std::string_view key, std::uint64_t offset, std::uint64_t length) override;
   Result<std::optional<BlobInfo>> find(std::string_view key) override;
@@ -33,7 +35,7 @@ class SqliteBlobs final : public BlobStore {
   Status prepare();
   Result<std::optional<BlobInfo>> find_row(std::string_view key);
   Result<BlobInfo> put_row(std::string_view key, Bytes content, const PutOptions& options);
-  Result<bool> remove_row(std::string_view key);
+  Result<bool> remove_row(std::string_view key, const PutOptions& options);
 
   std::unique_ptr<Database> db_;
   Clock& clock_;

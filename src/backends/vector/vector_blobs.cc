@@ -145,8 +145,12 @@ Result<BlobPage> VectorBlobs::list(const ListOptions& options) {
 
 Status VectorBlobs::apply(std::span<const BlobChange> changes) {
   for (const BlobChange& change : changes) {
-    if (change.content) WARREN_TRY(put(change.key, *change.content, change.options));
-    else WARREN_TRY(remove(change.key));
+    if (change.content) {
+      WARREN_TRY(put(change.key, *change.content, change.options));
+      continue;
+    }
+    WARREN_TRY(check_blob_removal(abilities(), change));
+    WARREN_TRY(remove(change.key));
   }
   return Ok{};
 }

@@ -96,7 +96,7 @@ Result<Exit> change_files(Context& context, const Arguments& args, FileChange ch
   if (change != FileChange::kDecrypt) options.source = WARREN_TRY(find_key_source(args));
   std::string_view verb = verb_of(change);
   FileEncryptionReport report = WARREN_TRY(change_them(options, change, context.clock).within(verb));
-  warn_if_not(context, record_afterwards(report.path, verb, std::nullopt, context.clock));
+  warn_if_not(context, record_afterwards(report.path, verb, std::nullopt, context.clock, options.patterns));
   Output& out = context.out;
   Exit result = report.done.failed == 0 && !report.not_compact ? Exit::kOk : Exit::kFailed;
   if (args.has("json")) {

@@ -1,5 +1,6 @@
 #include "agent/audit_trail.h"
 #include "agent/create.h"
+#include "cli/agent/copy_faults.h"
 #include "cli/agent/encrypt_files.h"
 #include "cli/commands.h"
 #include "cli/context.h"
@@ -10,19 +11,24 @@ namespace {
 
 Result<Exit> run_restore(Context& context, const Arguments& args) {
   std::vector<std::string> patterns = list_patterns_of(context, args.get("ID"));
-  Replace replace = args.has("force") ? Replace::kYes : Replace::kNo;
-  std::string path =
-      WARREN_TRY(restore_agent(args.get("ID"), args.get("FILE"), replace, context.clock).within("restore"));
-  warn_if_not(context, record_afterwards(path, "restore", args.get("FILE"), context.clock));
+  RestoreOptions options{.id_or_path = args.get("ID"),
+                         .file = args.get("FILE"),
+                         .replace = args.has("force") ? Replace::kYes : Replace::kNo,
+                         .faulty = faulty_copy(args)};
+  RestoredAgent restored = WARREN_TRY(restore_agent(options, context.clock).within("restore"));
+  const std::string& path = restored.path;
+  warn_if_not(context, record_afterwards(path, "restore", options.file, context.clock));
   if (args.has("json")) {
     Json json;
     set_bytes(json, "path", path);
-    set_bytes(json, "backup", args.get("FILE"));
+    set_bytes(json, "backup", options.file);
+    set_faults(json, restored.faults);
     context.out.json(json);
   } else {
-    context.out.print("restored {} from {}\n", context.out.name(path), context.out.name(args.get("FILE")));
+    context.out.print("restored {} from {}\n", context.out.name(path), context.out.name(options.file));
   }
-  return warn_of_lost_patterns(context, args.get("ID"), patterns);
+  warn_of_taken_faults(context, restored.faults, options.id_or_path);
+  return warn_of_lost_patterns(context, options.id_or_path, patterns);
 }
 
 }  // namespace
@@ -33,6 +39,7 @@ Command make_restore() {
           .details = "The backup is checked first. An agent that another process has open is not replaced.",
           .positionals = {id_argument(), {.name = "FILE", .help = "the backup", .suggest = Suggest::kHostFiles}},
           .options = {{.name = "force", .letter = 'f', .help = "replace the agent if it exists; its content is lost"},
+                      unchecked_option(),
                       json_option()},
           .subcommands = {},
           .handler = run_restore};
