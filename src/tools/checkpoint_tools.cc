@@ -235,8 +235,9 @@ Result<ToolAnswer> restore_from_checkpoint(ToolContext& context, std::string_vie
   Checkpoint wanted = WARREN_TRY(wanted_checkpoint(context, which));
   bool is_operator = context.view.caller().space == Space::kKernel;
   if (paths.empty() && !is_operator) {
-    Error refused(Code::kDenied, "only the operator may restore everything: it brings back the old rules, too",
-                  "Give \"paths\": the files and directories to restore.");
+    Error refused(
+        Code::kDenied, "only the operator may restore everything: it brings back the old rules, too",
+        "Name the files and directories: restore {\"checkpoint\": \"before-rewrite\", \"paths\": [\"/src\"]}");
     WARREN_TRY(context.view.record("restore", "/", Status(refused)));
     return refused;
   }

@@ -23,7 +23,7 @@ struct TypeHint {
   std::string_view type;
   std::string_view hint;
 };
-constexpr std::array<TypeHint, 9> kTypeHints{
+constexpr std::array<TypeHint, 11> kTypeHints{
     {{"already_exists", "Choose another name or path."},
      {"denied", "The rules of this namespace do not allow it. Use another path, or ask the operator."},
      {"limit", "Do less at once: a smaller part, fewer names, or a shorter text."},
@@ -32,7 +32,9 @@ constexpr std::array<TypeHint, 9> kTypeHints{
      {"unsupported", "It cannot be done here. Use another tool, or ask the operator."},
      {"read_only", "Nothing can be changed here. Only tools that read can be called."},
      {"conflict", "Look at what is there now, then decide anew."},
-     {"not_empty", "Give \"recursive\": true if everything in it is meant."}}};
+     {"not_empty", "Give \"recursive\": true if everything in it is meant."},
+     {"is_directory", "It is a directory: give the path of a file, or look into it with readdir."},
+     {"not_directory", "It is a file: give the path of a directory, or read it with read_file."}}};
 
 }  // namespace
 

@@ -20,7 +20,7 @@ ToolAnswer kv_answer(Result<ToolAnswer> made) {
   ToolAnswer answer;
   std::string hint = made.error().hint();
   if (hint.empty() && made.error().code() == Code::kDenied) hint = "The rules of this namespace do not allow it.";
-  if (hint.empty() && made.error().code() != Code::kInvalid) hint = "List the keys: kv_list {}";
+  if (hint.empty() && made.error().code() == Code::kNotFound) hint = "List the keys: kv_list {}";
   answer.error = tool_error(made.error(), std::move(hint));
   return answer;
 }

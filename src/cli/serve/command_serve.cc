@@ -153,7 +153,8 @@ Command make_serve_mcp() {
   std::vector<Option> options{
       {.name = "tools",
        .value = "LIST",
-       .help = "offer only these tools or groups, with commas: files, keys, vfs, memory, checkpoints, read_file, …"},
+       .help = "offer only these tools or groups, with commas: files, keys, vfs, memory, context, checkpoints, relay, "
+               "session, read_file, …"},
       {.name = "http",
        .value = "[ADDRESS:]PORT",
        .help = "serve over HTTP there, at /mcp, until it is ended; port 0: any free one"},
