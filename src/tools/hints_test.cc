@@ -72,7 +72,8 @@ Json value_of(const Json& schema, const std::string& text);
 Json object_of(const Json& schema, const std::string& text, bool has_all) {
   Json made = Json::object();
   Json required = schema.value("required", Json::array());
-  for (const auto& [name, one] : schema.value("properties", Json::object()).items()) {
+  Json properties = schema.value("properties", Json::object());
+  for (const auto& [name, one] : properties.items()) {
     bool is_required = std::find(required.begin(), required.end(), Json(name)) != required.end();
     if (has_all || is_required) made[name] = value_of(one, text);
   }

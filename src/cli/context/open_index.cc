@@ -16,8 +16,9 @@ void draw_line(std::string_view text) { write_all(2, as_bytes(text)).ignore("the
 Result<ContextOptions> IndexEmbedders::open(Context& context) {
   ContextOptions options;
   wanted_ = WARREN_TRY(embedder_options(context.environment));
-  Result<Embedder*> opened = open_current(context);
+  Result<std::unique_ptr<Embedder>> opened = open_embedder(wanted_);
   if (opened.ok()) {
+    current_ = std::move(opened).take_value();
     if (!current_) options.no_embedder = "no embedder is configured";
   } else {
     options.no_embedder = opened.error().message();
@@ -26,13 +27,6 @@ Result<ContextOptions> IndexEmbedders::open(Context& context) {
   options.embedder = current_.get();
   options.other_embedder = [this](const std::string& model) { return find_former(model); };
   return options;
-}
-
-Result<Embedder*> IndexEmbedders::open_current(Context& context) {
-  if (current_) return current_.get();
-  EmbedderOptions wanted = WARREN_TRY(embedder_options(context.environment));
-  current_ = WARREN_TRY(open_embedder(wanted));
-  return current_.get();
 }
 
 Embedder* IndexEmbedders::find_former(const std::string& model) {
@@ -56,11 +50,6 @@ Result<ContextIndex*> ToolIndex::open() {
   ContextOptions options = WARREN_TRY(embedders_.open(context_));
   index_ = WARREN_TRY(ContextIndex::open(agent_, std::move(options), context_.clock));
   return index_.get();
-}
-
-Result<Embedder*> ToolIndex::open_embedder() {
-  std::lock_guard lock(mutex_);
-  return embedders_.open_current(context_);
 }
 
 ProgressLine::~ProgressLine() {

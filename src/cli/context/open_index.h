@@ -19,15 +19,12 @@ class IndexEmbedders {
  public:
   // The options of an index with these embedders, or why there is none. They are for one thread at a time.
   Result<ContextOptions> open(Context& context);
-  // The configured one, opened when it is first asked for; null: none is configured. An error is not kept: a service
-  // may answer later.
-  Result<Embedder*> open_current(Context& context);
 
  private:
   Embedder* find_former(const std::string& model);
 
   EmbedderOptions wanted_;
-  std::unique_ptr<Embedder> current_;                        // null: none is configured, available or asked for
+  std::unique_ptr<Embedder> current_;                        // null: none is configured or available
   std::map<std::string, std::unique_ptr<Embedder>> former_;  // by the model's name; null: not available
 };
 
@@ -47,8 +44,6 @@ class ToolIndex {
   ToolIndex(Context& context, Agent& agent) : context_(context), agent_(agent) {}
 
   Result<ContextIndex*> open();
-  // The embedder of the same configuration, of which one process needs one only.
-  Result<Embedder*> open_embedder();
 
  private:
   Context& context_;

@@ -18,6 +18,7 @@
 #include "cli/context/open_index.h"
 #include "cli/serve/served_view.h"
 #include "cli/version.h"
+#include "cli/vfs/embedding.h"
 #include "mcp/http.h"
 #include "mcp/service.h"
 #include "mcp/stdio.h"
@@ -137,7 +138,8 @@ Result<Exit> run_serve_mcp(Context& context, const Arguments& args) {
   mcp::ServiceOptions options = WARREN_TRY(mcp_options(context, args, served));
   ToolIndex index(context, *view.agent);
   options.open_index = [&index] { return index.open(); };
-  options.open_embedder = [&index] { return index.open_embedder(); };
+  ToolEmbedder embedder(context);
+  options.open_embedder = [&embedder] { return embedder.open(); };
   mcp::Service service(*view.agent, *view.names, *view.fs, context.clock, std::move(options));
   signals->listen(context, *view.agent, view.names->mounted());
   int stop_fd = signals->stop_fd();

@@ -17,6 +17,14 @@ Result<std::unique_ptr<Embedder>> open_user_embedder(Context& context) {
   return embedder;
 }
 
+Result<Embedder*> ToolEmbedder::open() {
+  std::lock_guard lock(mutex_);
+  if (embedder_) return embedder_.get();
+  EmbedderOptions options = WARREN_TRY(embedder_options(context_.environment));
+  embedder_ = WARREN_TRY(open_embedder(options));
+  return embedder_.get();
+}
+
 Result<ValueToStore> embedded_item(Context& context, std::string_view path, std::string value,
                                    const std::function<Result<bool>()>& may_write) {
   if (!needs_embedding(path, value)) return ValueToStore{.value = std::move(value)};
