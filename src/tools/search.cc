@@ -152,7 +152,9 @@ ToolAnswer call_search(ToolContext& context, const Json& arguments) {
 }
 
 constexpr std::string_view kSearchDescription =
-    "Finds places in items by words and by meaning, best first, with line numbers for context_read. Example: "
+    "Finds places in items by words and by meaning; for lines of other files use grep. Returns snippets, best first, "
+    "with "
+    "line numbers for context_read. Example: "
     "{\"query\": \"how is "
     "the cache invalidated\", \"drive\": \"disk\"}.";
 
