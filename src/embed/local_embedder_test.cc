@@ -233,5 +233,9 @@ TEST(ModelFolder, ANameIsLookedForInThePlacesInOrder) {
   EXPECT_EQ(error_of(find_model_folder("..", places)), Code::kInvalid);
 }
 
+TEST(ModelFolder, AnInstalledProgramLooksBesideItselfOnly) {
+  EXPECT_EQ(model_places_of("/opt/warren/bin/warren"), std::vector<std::string>{"/opt/warren/share/warren/models"});
+}
+
 }  // namespace
 }  // namespace warren

@@ -14,11 +14,15 @@ std::vector<std::string> model_places() {
   const char* given = std::getenv("WARREN_MODELS");  // NOLINT(concurrency-mt-unsafe): nothing changes the environment
   if (given != nullptr && *given != '\0') places.emplace_back(given);
   Result<std::string> program = canonical_host_path("/proc/self/exe");
-  if (program.ok()) {
-    places.push_back(std::string(directory_of(directory_of(*program))) + "/share/warren/models");
-  }
+  if (!program.ok()) return places;
+  for (std::string& place : model_places_of(*program)) places.push_back(std::move(place));
+  return places;
+}
+
+std::vector<std::string> model_places_of(const std::string& program) {
+  std::vector<std::string> places{std::string(directory_of(directory_of(program))) + "/share/warren/models"};
 #if defined(WARREN_DEV_MODELS)
-  places.emplace_back(WARREN_DEV_MODELS);
+  if (program.starts_with(WARREN_DEV_BUILD "/")) places.emplace_back(WARREN_DEV_MODELS);
 #endif
   return places;
 }

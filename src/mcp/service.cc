@@ -121,6 +121,7 @@ ToolContext Service::tool_context(const std::atomic<bool>* is_cancelled) const {
           .is_cancelled = is_cancelled,
           .progress = {},
           .open_index = options_.open_index,
+          .open_embedder = options_.open_embedder,
           .reach = &options_.reach};
 }
 

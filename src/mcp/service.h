@@ -29,6 +29,7 @@ struct ServiceOptions {
   std::string session;                                     // for the trail of tool calls
   std::size_t page_size = 100;                             // of lists
   std::function<Result<ContextIndex*>()> open_index = {};  // for tools that search (ToolContext)
+  std::function<Result<Embedder*>()> open_embedder = {};   // for semantic memory by text (ToolContext)
   bool is_conformance = false;                             // offers the fixtures of mcp/conformance.h, too
   ToolReach reach = {};                                    // what tools may use outside of the agent file
   // A new view if the caller's rights have changed; null: they are the same. An error: it has none now. Empty: they

@@ -22,15 +22,20 @@ Json annotations_of(const ToolHints& hints) {
   return made;
 }
 
-// A description that says nothing costs tokens.
-void drop_empty_descriptions(Json& schema) {
+enum class SchemaOf { kArguments, kResult };
+
+// A description that says nothing costs tokens; and so does, of a result, that there are no other members.
+void drop_what_says_nothing(Json& schema, SchemaOf what) {
   if (!schema.is_structured()) return;
   if (schema.is_object() && schema.value("description", Json("-")) == "") schema.erase("description");
-  for (Json& member : schema) drop_empty_descriptions(member);
+  if (what == SchemaOf::kResult && schema.is_object() && schema.value("additionalProperties", Json(true)) == false) {
+    schema.erase("additionalProperties");
+  }
+  for (Json& member : schema) drop_what_says_nothing(member, what);
 }
 
-Json shown_schema(Json schema) {
-  drop_empty_descriptions(schema);
+Json shown_schema(Json schema, SchemaOf what) {
+  drop_what_says_nothing(schema, what);
   return schema;
 }
 
@@ -38,8 +43,8 @@ Json describe_tool(const Tool& tool, Revision revision) {
   Json made{{"name", tool.name}};
   if (has_structure(revision)) made["title"] = tool.title;
   made["description"] = tool.description;
-  made["inputSchema"] = shown_schema(tool.input_schema());
-  if (has_structure(revision)) made["outputSchema"] = shown_schema(tool.output_schema());
+  made["inputSchema"] = shown_schema(tool.input_schema(), SchemaOf::kArguments);
+  if (has_structure(revision)) made["outputSchema"] = shown_schema(tool.output_schema(), SchemaOf::kResult);
   if (has_annotations(revision)) made["annotations"] = annotations_of(tool.hints);
   return made;
 }
@@ -110,7 +115,11 @@ Answer list_tools(Request& request) {
   }
   std::size_t to = std::min(options.tools.size(), from + options.page_size);
   Json tools = Json::array();
-  for (std::size_t i = from; i < to; ++i) tools.push_back(describe_tool(*options.tools[i], request.revision));
+  for (std::size_t i = from; i < to; ++i) {
+    const Tool& tool = *options.tools[i];
+    bool is_listed_already = !tool.alias_of.empty() && request.service.find_tool(tool.alias_of) != nullptr;
+    if (!is_listed_already) tools.push_back(describe_tool(tool, request.revision));
+  }
   Json result{{"tools", std::move(tools)}};
   if (options.is_conformance && to == options.tools.size()) {
     for (Json& one : conformance::tools()) result["tools"].push_back(std::move(one));

@@ -131,16 +131,19 @@ Json copy_input() {
 }  // namespace
 
 const Tool& mkdir_tool() {
-  static constexpr Tool kTool{.name = "mkdir",
-                              .title = "Make a directory",
-                              .group = "files",
-                              .description = "Make a directory. Example: {\"path\": \"/notes\"}",
-                              .hints = {},
-                              .input_schema = mkdir_input,
-                              .output_schema = one_path_output,
-                              .call = [](ToolContext& context, const Json& arguments) {
-                                return file_answer(mkdir_answer(context, arguments), text_argument(arguments, "path"));
-                              }};
+  static constexpr Tool kTool{
+      .name = "mkdir",
+      .title = "Make a directory",
+      .group = "files",
+      .description =
+          "Make a directory. Use it for an empty one: write_file makes missing directories itself. Returns "
+          "its path. Example: {\"path\": \"/notes\"}",
+      .hints = {},
+      .input_schema = mkdir_input,
+      .output_schema = one_path_output,
+      .call = [](ToolContext& context, const Json& arguments) {
+        return file_answer(mkdir_answer(context, arguments), text_argument(arguments, "path"));
+      }};
   return kTool;
 }
 
@@ -150,8 +153,9 @@ const Tool& remove_tool() {
       .title = "Remove a file or directory",
       .group = "files",
       .description =
-          "Remove a file, a link or an empty directory; with recursive a whole directory. A checkpoint taken "
-          "before can bring it back. Example: {\"path\": \"/notes/old.md\"}",
+          "Remove a file, a link or an empty directory; with recursive a whole directory. Take a "
+          "checkpoint first if it may be needed again. Returns the path. Example: {\"path\": "
+          "\"/notes/old.md\"}",
       .hints = {.is_destructive = true},
       .input_schema = remove_input,
       .output_schema = one_path_output,
@@ -162,18 +166,19 @@ const Tool& remove_tool() {
 }
 
 const Tool& rename_tool() {
-  static constexpr Tool kTool{.name = "rename",
-                              .title = "Rename or move",
-                              .group = "files",
-                              .description =
-                                  "Rename or move a file or directory, also between mounts. Example: {\"from\": "
-                                  "\"/draft.md\", \"to\": \"/notes/plan.md\"}",
-                              .hints = {.is_destructive = true},
-                              .input_schema = rename_input,
-                              .output_schema = two_paths_output,
-                              .call = [](ToolContext& context, const Json& arguments) {
-                                return answer_of_two(rename_answer(context, arguments), arguments);
-                              }};
+  static constexpr Tool kTool{
+      .name = "rename",
+      .title = "Rename or move",
+      .group = "files",
+      .description =
+          "Rename or move a file or directory, also between mounts; to keep the original use copy. Returns "
+          "both paths. Example: {\"from\": \"/draft.md\", \"to\": \"/notes/plan.md\"}",
+      .hints = {.is_destructive = true},
+      .input_schema = rename_input,
+      .output_schema = two_paths_output,
+      .call = [](ToolContext& context, const Json& arguments) {
+        return answer_of_two(rename_answer(context, arguments), arguments);
+      }};
   return kTool;
 }
 
@@ -183,7 +188,8 @@ const Tool& copy_tool() {
       .title = "Copy a file or directory",
       .group = "files",
       .description =
-          "Copy a file, or with recursive a directory. Example: {\"from\": \"/plan.md\", \"to\": \"/old/plan.md\"}",
+          "Copy a file, or with recursive a directory; to move it use rename. Returns both paths. Example: "
+          "{\"from\": \"/plan.md\", \"to\": \"/old/plan.md\"}",
       .hints = {.is_destructive = true, .is_idempotent = true},
       .input_schema = copy_input,
       .output_schema = two_paths_output,

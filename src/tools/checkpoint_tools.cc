@@ -26,14 +26,6 @@ Json checkpoint_of(const Checkpoint& one) {
           {"cause", one.cause}};
 }
 
-Json checkpoint_schema() {
-  return object_schema({{"id", whole_number_schema("", 1)},
-                        {"name", text_schema("")},
-                        {"taken", text_schema("UTC")},
-                        {"cause", text_schema("")}},
-                       {"id", "name", "taken", "cause"});
-}
-
 // Reading, too: what comes back is content of that time.
 Status check_all_rights(ToolContext& context, const std::string& path) {
   for (Rights::Operation operation : {Rights::kRead, Rights::kOverwrite, Rights::kCreate, Rights::kDelete}) {
@@ -144,7 +136,7 @@ Status check_restore(ToolContext& context, const Checkpoint& wanted, const std::
 Status check_has_no_base(const ToolContext& context, std::string_view what) {
   if (!context.agent.base()) return Ok{};
   return Error(Code::kUnsupported, fmt::format("{} is not possible here: this agent's files belong to a project", what),
-               "The operator can use `warren checkpoint` and `warren diff`.");
+               "See what changed with diff {}. Going back is the operator's.");
 }
 
 Result<ToolAnswer> history_answer(ToolContext& context, const Json& arguments) {
@@ -197,6 +189,14 @@ Json history_output() {
 
 }  // namespace
 
+Json checkpoint_schema() {
+  return object_schema({{"id", whole_number_schema("", 1)},
+                        {"name", text_schema("")},
+                        {"taken", text_schema("UTC")},
+                        {"cause", text_schema("")}},
+                       {"id", "name", "taken", "cause"});
+}
+
 ToolAnswer checkpoint_answer(Result<ToolAnswer> made) {
   if (made.ok()) return std::move(made).take_value();
   ToolAnswer answer;
@@ -206,8 +206,17 @@ ToolAnswer checkpoint_answer(Result<ToolAnswer> made) {
   return answer;
 }
 
+Result<Checkpoint> wanted_checkpoint(ToolContext& context, std::string_view which) {
+  Result<Checkpoint> found = get_checkpoint(context.agent, which);
+  if (found.ok()) return found;
+  return std::move(found).take_error().with_hint("List the checkpoints: history {}");
+}
+
 Result<ToolAnswer> take_named_checkpoint(ToolContext& context, std::string_view name) {
-  WARREN_TRY(check_checkpoint_name(name));
+  if (Status valid = check_checkpoint_name(name); !valid.ok()) {
+    return std::move(valid).take_error().with_hint(
+        "Choose a name with a letter: checkpoint {\"name\": \"before-rewrite\"}");
+  }
   WARREN_TRY(check_right(context, Rights::kCreate, join_path(kCheckpointDir, name), "checkpoint"));
   bool is_operator = context.view.caller().space == Space::kKernel;
   MountedState& mounted = context.names.mounted();
@@ -223,11 +232,12 @@ Result<ToolAnswer> take_named_checkpoint(ToolContext& context, std::string_view 
 Result<ToolAnswer> restore_from_checkpoint(ToolContext& context, std::string_view which,
                                            const std::vector<std::string>& paths) {
   WARREN_TRY(check_has_no_base(context, "restore"));
-  Checkpoint wanted = WARREN_TRY(get_checkpoint(context.agent, which));
+  Checkpoint wanted = WARREN_TRY(wanted_checkpoint(context, which));
   bool is_operator = context.view.caller().space == Space::kKernel;
   if (paths.empty() && !is_operator) {
-    Error refused(Code::kDenied, "only the operator may restore everything: it brings back the old rules, too",
-                  "Give \"paths\": the files and directories to restore.");
+    Error refused(
+        Code::kDenied, "only the operator may restore everything: it brings back the old rules, too",
+        "Name the files and directories: restore {\"checkpoint\": \"before-rewrite\", \"paths\": [\"/src\"]}");
     WARREN_TRY(context.view.record("restore", "/", Status(refused)));
     return refused;
   }
@@ -256,8 +266,9 @@ const Tool& checkpoint_tool() {
       .title = "Take a checkpoint",
       .group = "checkpoints",
       .description =
-          "Keep the present state of all files and keys under a name. Use it before risky changes. Example: "
-          "{\"name\": \"before-rewrite\"}",
+          "Keep the present state of all files and keys under a name. Use it before risky changes; restore "
+          "goes back, diff shows what changed since. Returns its id, name and time. Example: {\"name\": "
+          "\"before-rewrite\"}",
       .hints = {},
       .input_schema = checkpoint_input,
       .output_schema = checkpoint_output,
@@ -273,9 +284,9 @@ const Tool& restore_tool() {
       .title = "Restore from a checkpoint",
       .group = "checkpoints",
       .description =
-          "Make files and directories what they were at a checkpoint. A checkpoint of the present is taken "
-          "first, so that it can be undone. Example: {\"checkpoint\": \"before-rewrite\", \"paths\": "
-          "[\"/src\"]}",
+          "Make files and directories what they were at a checkpoint; history lists them. Returns the "
+          "checkpoint, and one of the state before, which undoes it. Example: {\"checkpoint\": "
+          "\"before-rewrite\", \"paths\": [\"/src\"]}",
       .hints = {.is_destructive = true},
       .input_schema = restore_input,
       .output_schema = restore_output,
@@ -287,16 +298,19 @@ const Tool& restore_tool() {
 }
 
 const Tool& history_tool() {
-  static constexpr Tool kTool{.name = "history",
-                              .title = "List checkpoints",
-                              .group = "checkpoints",
-                              .description = "List the agent's checkpoints, newest first. Example: {\"limit\": 10}",
-                              .hints = {.is_read_only = true, .is_idempotent = true},
-                              .input_schema = history_input,
-                              .output_schema = history_output,
-                              .call = [](ToolContext& context, const Json& arguments) {
-                                return checkpoint_answer(history_answer(context, arguments));
-                              }};
+  static constexpr Tool kTool{
+      .name = "history",
+      .title = "List checkpoints",
+      .group = "checkpoints",
+      .description =
+          "List the agent's checkpoints, for restore and diff. Returns id, name, time and cause of each, "
+          "newest first. Example: {\"limit\": 10}",
+      .hints = {.is_read_only = true, .is_idempotent = true},
+      .input_schema = history_input,
+      .output_schema = history_output,
+      .call = [](ToolContext& context, const Json& arguments) {
+        return checkpoint_answer(history_answer(context, arguments));
+      }};
   return kTool;
 }
 

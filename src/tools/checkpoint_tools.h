@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/checkpoints.h"
+#include "base/json.h"
 #include "base/result.h"
 #include "tools/tool.h"
 
@@ -12,6 +14,11 @@ namespace warren {
 
 // The answer, or the error with a hint.
 ToolAnswer checkpoint_answer(Result<ToolAnswer> made);
+
+Json checkpoint_schema();
+
+// By id or name; the hint of an error is for models.
+Result<Checkpoint> wanted_checkpoint(ToolContext& context, std::string_view which);
 
 // Needs the right to create a file in /state/checkpoints. An agent's own are automatic: the newest hundred are kept.
 Result<ToolAnswer> take_named_checkpoint(ToolContext& context, std::string_view name);

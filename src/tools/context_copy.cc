@@ -119,8 +119,9 @@ const Tool& context_copy_tool() {
       .title = "Copy an item or directory",
       .group = "context",
       .description =
-          "Copies an item, or a directory with everything in it, to another path or drive. Copies have "
-          "ids of their own. Example: {\"path\": \"disk:/notes\", \"to_path\": \"agent:/my-notes\"}.",
+          "Copies an item, or a directory with everything in it, to another path or drive; context_move "
+          "keeps no original. Returns the new place, its id and the number of items. Example: {\"path\": "
+          "\"disk:/notes\", \"to_path\": \"agent:/my-notes\"}.",
       .hints = {.is_destructive = true},
       .input_schema = transfer_input,
       .output_schema = transfer_output,
@@ -134,8 +135,9 @@ const Tool& context_move_tool() {
       .title = "Move an item or directory",
       .group = "context",
       .description =
-          "Renames an item or directory, or moves it to another drive. Ids stay. Example: {\"drive\": "
-          "\"agent\", \"path\": \"/a.md\", \"to_path\": \"/old/a.md\"}.",
+          "Renames an item or directory, or moves it to another drive; context_copy keeps the original. "
+          "Returns the new place; ids stay. Example: {\"drive\": \"agent\", \"path\": \"/a.md\", "
+          "\"to_path\": \"/old/a.md\"}.",
       .hints = {.is_destructive = true},
       .input_schema = transfer_input,
       .output_schema = transfer_output,

@@ -48,8 +48,9 @@ const Tool& context_count_lines_tool() {
       .title = "Count lines",
       .group = "context",
       .description =
-          "Counts the lines of an item, of any size. An empty one has 0; a last line without a newline "
-          "counts. Example: {\"drive\": \"disk\", \"path\": \"/log.txt\"}.",
+          "Counts the lines of an item of any size, to choose what context_read reads. Returns the number; "
+          "an empty item has 0, a last line without a newline counts. Example: {\"drive\": \"disk\", "
+          "\"path\": \"/log.txt\"}.",
       .hints = {.is_read_only = true, .is_idempotent = true},
       .input_schema = count_lines_input,
       .output_schema = count_lines_output,

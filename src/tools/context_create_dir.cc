@@ -42,16 +42,17 @@ ToolAnswer call_create_dir(ToolContext& context, const Json& arguments) {
 }  // namespace
 
 const Tool& context_create_dir_tool() {
-  static const Tool tool{.name = "context_create_dir",
-                         .title = "Make a directory",
-                         .group = "context",
-                         .description =
-                             "Makes a directory on a drive, with those above it. It is no error if it exists. "
-                             "context_write makes directories itself. Example: {\"path\": \"/plans\"}.",
-                         .hints = {.is_idempotent = true},
-                         .input_schema = create_dir_input,
-                         .output_schema = create_dir_output,
-                         .call = call_create_dir};
+  static const Tool tool{
+      .name = "context_create_dir",
+      .title = "Make a directory",
+      .group = "context",
+      .description =
+          "Makes a directory on a drive, with those above it. Seldom needed: context_write makes them "
+          "itself. Returns its place; it is no error if it exists. Example: {\"path\": \"/plans\"}.",
+      .hints = {.is_idempotent = true},
+      .input_schema = create_dir_input,
+      .output_schema = create_dir_output,
+      .call = call_create_dir};
   return tool;
 }
 

@@ -77,7 +77,8 @@ const Tool& context_delete_tool() {
       .group = "context",
       .description =
           "Deletes an item, or, with \"recursive\": true, a directory and everything in it. It cannot be "
-          "undone by a tool. Example: {\"drive\": \"agent\", \"path\": \"/notes/old.md\"}.",
+          "undone by a tool, so be sure. Returns what was deleted. Example: {\"drive\": \"agent\", "
+          "\"path\": \"/notes/old.md\"}.",
       .hints = {.is_destructive = true},
       .input_schema = delete_input,
       .output_schema = delete_output,

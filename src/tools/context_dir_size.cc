@@ -45,16 +45,17 @@ ToolAnswer call_dir_size(ToolContext& context, const Json& arguments) {
 }  // namespace
 
 const Tool& context_dir_size_tool() {
-  static const Tool tool{.name = "context_dir_size",
-                         .title = "Measure a directory",
-                         .group = "context",
-                         .description =
-                             "Counts the items at and below a path and adds up their sizes in bytes. Example: "
-                             "{\"drive\": \"disk\", \"path\": \"/notes\"}.",
-                         .hints = {.is_read_only = true, .is_idempotent = true},
-                         .input_schema = dir_size_input,
-                         .output_schema = dir_size_output,
-                         .call = call_dir_size};
+  static const Tool tool{
+      .name = "context_dir_size",
+      .title = "Measure a directory",
+      .group = "context",
+      .description =
+          "Adds up what is at and below a path, to see whether it is small enough to read. Returns the "
+          "number of items and their bytes. Example: {\"drive\": \"disk\", \"path\": \"/notes\"}.",
+      .hints = {.is_read_only = true, .is_idempotent = true},
+      .input_schema = dir_size_input,
+      .output_schema = dir_size_output,
+      .call = call_dir_size};
   return tool;
 }
 

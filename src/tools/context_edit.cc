@@ -152,10 +152,10 @@ const Tool& context_edit_tool() {
       .title = "Edit lines of an item",
       .group = "context",
       .description =
-          "Replaces, inserts and deletes lines of an item by their numbers: all patches or none. Lines are counted "
-          "from 1 "
-          "in the item as it is before the call. Line ends and the final newline stay as they are. Example: {\"path\": "
-          "\"agent:/todo.md\", \"patches\": [{\"start_line\": 2, \"end_line\": 3, \"content\": \"- two\\n\"}]}.",
+          "Changes lines of an item by their numbers, all patches or none; context_read shows them. Lines "
+          "are counted from 1 in the item as it is before the call. Line ends stay as they are. Returns "
+          "the new revision and number of lines. Example: {\"path\": \"agent:/todo.md\", \"patches\": "
+          "[{\"start_line\": 2, \"end_line\": 3, \"content\": \"- two\\n\"}]}.",
       .hints = {.is_destructive = true},
       .input_schema = edit_input,
       .output_schema = edit_output,

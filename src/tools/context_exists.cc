@@ -38,16 +38,18 @@ ToolAnswer call_exists(ToolContext& context, const Json& arguments) { return ans
 }  // namespace
 
 const Tool& context_exists_tool() {
-  static const Tool tool{.name = "context_exists",
-                         .title = "Check whether an item exists",
-                         .group = "context",
-                         .description =
-                             "Says whether there is an item or a directory at a path, or an item of an id. Example: "
-                             "{\"drive\": \"agent\", \"path\": \"/notes/todo.md\"}.",
-                         .hints = {.is_read_only = true, .is_idempotent = true},
-                         .input_schema = exists_input,
-                         .output_schema = exists_output,
-                         .call = call_exists};
+  static const Tool tool{
+      .name = "context_exists",
+      .title = "Check whether an item exists",
+      .group = "context",
+      .description =
+          "Checks whether there is an item or a directory at a path, or an item of an id, before it is "
+          "used. Returns true or false, and which. Example: {\"drive\": \"agent\", \"path\": "
+          "\"/notes/todo.md\"}.",
+      .hints = {.is_read_only = true, .is_idempotent = true},
+      .input_schema = exists_input,
+      .output_schema = exists_output,
+      .call = call_exists};
   return tool;
 }
 

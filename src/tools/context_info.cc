@@ -104,8 +104,8 @@ const Tool& context_info_tool() {
       .title = "Describe an item",
       .group = "context",
       .description =
-          "Returns what is known about an item or directory: id, size in bytes, lines, kind of content, "
-          "source, times and revision. Example: {\"path\": \"disk:/notes/a.md\"}.",
+          "Describes an item or directory without reading it. Returns id, size in bytes, lines, kind of "
+          "content, source, times and revision. Example: {\"path\": \"disk:/notes/a.md\"}.",
       .hints = {.is_read_only = true, .is_idempotent = true},
       .input_schema = info_input,
       .output_schema = info_output,

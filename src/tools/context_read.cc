@@ -141,19 +141,19 @@ ToolAnswer call_read(ToolContext& context, const Json& arguments) { return answe
 }  // namespace
 
 const Tool& context_read_tool() {
-  static const Tool tool{
-      .name = "context_read",
-      .title = "Read an item",
-      .group = "context",
-      .description =
-          "Reads the text of an item, by lines: at most 2000 of them or 256 KiB at once, and next_offset says where to "
-          "go "
-          "on. By drive and path, by drive:/path, or by id. Example: {\"drive\": \"disk\", \"path\": \"/notes/a.md\", "
-          "\"offset\": 1, \"limit\": 100}.",
-      .hints = {.is_read_only = true, .is_idempotent = true},
-      .input_schema = read_input,
-      .output_schema = read_output,
-      .call = call_read};
+  static const Tool tool{.name = "context_read",
+                         .title = "Read an item",
+                         .group = "context",
+                         .description =
+                             "Reads the text of an item, by lines; to find places in it use search. By drive and path, "
+                             "by drive:/path, or by "
+                             "id. Returns at most 2000 lines or 256 KiB; next_offset says where to go on. Example: "
+                             "{\"drive\": \"disk\", \"path\": \"/notes/a.md\", "
+                             "\"offset\": 1, \"limit\": 100}.",
+                         .hints = {.is_read_only = true, .is_idempotent = true},
+                         .input_schema = read_input,
+                         .output_schema = read_output,
+                         .call = call_read};
   return tool;
 }
 

@@ -56,16 +56,17 @@ ToolAnswer call_refresh(ToolContext& context, const Json& arguments) {
 }  // namespace
 
 const Tool& context_refresh_tool() {
-  static const Tool tool{.name = "context_refresh",
-                         .title = "Fetch an item again",
-                         .group = "context",
-                         .description =
-                             "Fetches an item that came from the web again, from where it came. Example: {\"path\": "
-                             "\"url:/https://example.com/post\"}.",
-                         .hints = {.is_destructive = true, .is_idempotent = true},
-                         .input_schema = refresh_input,
-                         .output_schema = refresh_output,
-                         .call = call_refresh};
+  static const Tool tool{
+      .name = "context_refresh",
+      .title = "Fetch an item again",
+      .group = "context",
+      .description =
+          "Fetches an item that came from the web again, from where it came, if it may be out of date. "
+          "Returns whether it has changed. Example: {\"path\": \"url:/https://example.com/post\"}.",
+      .hints = {.is_destructive = true, .is_idempotent = true},
+      .input_schema = refresh_input,
+      .output_schema = refresh_output,
+      .call = call_refresh};
   return tool;
 }
 

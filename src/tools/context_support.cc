@@ -122,12 +122,11 @@ Result<Ref> asked_ref(Items& items, ToolContext& context, const Json& arguments,
 }
 
 Json drive_schema() {
-  return text_schema("The drive, such as \"disk\", \"url\" or \"agent\". Not needed with a whole reference.");
+  return text_schema("Such as \"disk\", \"url\" or \"agent\"; not needed with a whole reference.");
 }
 
 Json path_schema() {
-  Json schema =
-      text_schema("The path on the drive. Also a whole reference \"drive:/path\", a web address, or an item's id.");
+  Json schema = text_schema("On the drive; or a whole reference \"drive:/path\", a web address, an item's id.");
   schema["minLength"] = 1;
   schema["maxLength"] = 8192;
   return schema;

@@ -100,9 +100,9 @@ const Tool& context_tree_tool() {
                          .title = "Show a drive as a tree",
                          .group = "context",
                          .description =
-                             "Draws the directories and items of a drive, directories first. Large directories and "
-                             "deep levels are cut, and "
-                             "the hint says so. Without a drive it lists the drives. Example: {\"drive\": \"disk\", "
+                             "Draws the directories and items of a drive, to learn what there is; without a drive it "
+                             "lists the drives. Returns the drawing, directories first, and a hint that says whether "
+                             "large directories or deep levels were cut. Example: {\"drive\": \"disk\", "
                              "\"path\": \"/notes\"}.",
                          .hints = {.is_read_only = true, .is_idempotent = true},
                          .input_schema = context_tree_input,

@@ -84,10 +84,10 @@ void end_text(ToolAnswer& answer, std::size_t left_out) {
 // Since a checkpoint.
 Result<ToolAnswer> past_answer(ToolContext& context, const Json& arguments) {
   ShownPaths paths{.is_project = context.agent.base().has_value()};
-  Checkpoint from = WARREN_TRY(get_checkpoint(context.agent, text_argument(arguments, "from")));
+  Checkpoint from = WARREN_TRY(wanted_checkpoint(context, text_argument(arguments, "from")));
   std::optional<std::int64_t> to;
   if (arguments.contains("to")) {
-    Checkpoint later = WARREN_TRY(get_checkpoint(context.agent, text_argument(arguments, "to")));
+    Checkpoint later = WARREN_TRY(wanted_checkpoint(context, text_argument(arguments, "to")));
     to = later.id;
   }
   PastDiff diff = WARREN_TRY(diff_checkpoints(context.agent.path(), from.id, to, context.clock));
@@ -129,7 +129,7 @@ Status check_base_is_known(const ToolContext& context) {
   std::optional<BaseNote> note = WARREN_TRY(find_base_note(context.agent.path()));
   if (note && note->base == *context.agent.base()) return Ok{};
   return Error(Code::kDenied, "this agent file came from elsewhere, and nobody has agreed to its base",
-               "The operator can look with `warren diff`.");
+               "Ask the operator what has changed.");
 }
 
 Result<ToolAnswer> diff_answer(ToolContext& context, const Json& arguments) {
@@ -175,8 +175,10 @@ const Tool& diff_tool() {
       .title = "Show changes",
       .group = "checkpoints",
       .description =
-          "Show which files and keys changed since a checkpoint, or between two; in a session of `warren run` without "
-          "\"from\": what it has changed in the project. Example: {\"from\": \"before-rewrite\", \"patch\": true}",
+          "Show which files and keys changed since a checkpoint, or between two; in a session without "
+          "\"from\": what it has changed in the project. Use it to review work before apply or restore. "
+          "Returns the changes and, with patch, their lines. Example: {\"from\": \"before-rewrite\", "
+          "\"patch\": true}",
       .hints = {.is_read_only = true, .is_idempotent = true},
       .input_schema = diff_input,
       .output_schema = diff_output,

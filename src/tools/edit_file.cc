@@ -123,8 +123,9 @@ const Tool& edit_file_tool() {
       .title = "Edit a file",
       .group = "files",
       .description =
-          "Replace pieces of text in a file, all or none, and return the diff. Example: {\"path\": "
-          "\"/a.py\", \"edits\": [{\"old_text\": \"x = 1\", \"new_text\": \"x = 2\"}]}",
+          "Replace pieces of text in a file, all or none. Use it to change a part; write_file replaces the "
+          "whole. Returns the diff. Example: {\"path\": \"/a.py\", \"edits\": [{\"old_text\": \"x = 1\", "
+          "\"new_text\": \"x = 2\"}]}",
       .hints = {.is_destructive = true},
       .input_schema = edit_file_input,
       .output_schema = edit_file_output,

@@ -89,7 +89,8 @@ const Tool& find_tool() {
       .title = "Find files by name",
       .group = "files",
       .description =
-          "Find files and directories by name, path or type, below a directory. Example: {\"path\": \"/src\", "
+          "Find files and directories by name, path or type, below a directory; for what is in files use "
+          "grep. Returns their paths, types and sizes, in pages. Example: {\"path\": \"/src\", "
           "\"pattern\": \"*.py\"}",
       .hints = {.is_read_only = true, .is_idempotent = true},
       .input_schema = find_input,

@@ -169,7 +169,8 @@ const Tool& grep_tool() {
       .title = "Search in files",
       .group = "files",
       .description =
-          "Find lines that contain a text, or match a regular expression, in the files below a directory. "
+          "Find lines that contain a text, or match a regular expression, in the files below a directory; "
+          "to search documents by meaning use search. Returns paths, line numbers and lines, in pages. "
           "Example: {\"pattern\": \"TODO\", \"path\": \"/src\", \"files\": \"*.py\"}",
       .hints = {.is_read_only = true, .is_idempotent = true},
       .input_schema = grep_input,

@@ -20,7 +20,7 @@ ToolAnswer kv_answer(Result<ToolAnswer> made) {
   ToolAnswer answer;
   std::string hint = made.error().hint();
   if (hint.empty() && made.error().code() == Code::kDenied) hint = "The rules of this namespace do not allow it.";
-  if (hint.empty() && made.error().code() != Code::kInvalid) hint = "List the keys: kv_list {}";
+  if (hint.empty() && made.error().code() == Code::kNotFound) hint = "List the keys: kv_list {}";
   answer.error = tool_error(made.error(), std::move(hint));
   return answer;
 }
@@ -34,7 +34,7 @@ Result<ToolAnswer> kv_get_answer(ToolContext& context, const Json& arguments) {
     return Error(Code::kTooLarge,
                  fmt::format("the value of {} has {} bytes, and an answer carries at most {}", quote(key), text->size(),
                              kToolReadBytesMax),
-                 "The operator can read it with `warren kv get`.");
+                 "Store large values as files: write_file.");
   }
   ToolAnswer answer;
   answer.structured["key"] = key;
@@ -130,7 +130,9 @@ const Tool& kv_get_tool() {
       .name = "kv_get",
       .title = "Get a value",
       .group = "keys",
-      .description = "Get the JSON value of a key from the agent's key-value store. Example: {\"key\": \"task:1\"}",
+      .description =
+          "Get the value of a key from the agent's key-value store; kv_list shows the keys. Returns the "
+          "JSON value, null for a missing key. Example: {\"key\": \"task:1\"}",
       .hints = {.is_read_only = true, .is_idempotent = true},
       .input_schema = kv_get_input,
       .output_schema = kv_get_output,
@@ -144,8 +146,9 @@ const Tool& kv_set_tool() {
       .title = "Set a value",
       .group = "keys",
       .description =
-          "Store a JSON value under a key. Use it for small state: counters, settings, the current task. "
-          "Example: {\"key\": \"task:1\", \"value\": {\"done\": false}}",
+          "Store a JSON value under a key. Use it for small state: counters, settings, the current task; "
+          "for texts use files. Returns the key. Example: {\"key\": \"task:1\", \"value\": {\"done\": "
+          "false}}",
       .hints = {.is_destructive = true, .is_idempotent = true},
       .input_schema = kv_set_input,
       .output_schema = kv_set_output,
@@ -154,16 +157,19 @@ const Tool& kv_set_tool() {
 }
 
 const Tool& kv_delete_tool() {
-  static constexpr Tool kTool{.name = "kv_delete",
-                              .title = "Delete a key",
-                              .group = "keys",
-                              .description = "Delete a key and its value. Example: {\"key\": \"task:1\"}",
-                              .hints = {.is_destructive = true, .is_idempotent = true},
-                              .input_schema = kv_delete_input,
-                              .output_schema = kv_delete_output,
-                              .call = [](ToolContext& context, const Json& arguments) {
-                                return kv_answer(kv_delete_answer(context, arguments));
-                              }};
+  static constexpr Tool kTool{
+      .name = "kv_delete",
+      .title = "Delete a key",
+      .group = "keys",
+      .description =
+          "Delete a key and its value, when the state is no longer needed. Returns whether it existed. "
+          "Example: {\"key\": \"task:1\"}",
+      .hints = {.is_destructive = true, .is_idempotent = true},
+      .input_schema = kv_delete_input,
+      .output_schema = kv_delete_output,
+      .call = [](ToolContext& context, const Json& arguments) {
+        return kv_answer(kv_delete_answer(context, arguments));
+      }};
   return kTool;
 }
 
@@ -172,7 +178,9 @@ const Tool& kv_list_tool() {
       .name = "kv_list",
       .title = "List keys",
       .group = "keys",
-      .description = "List the keys of the key-value store, sorted. Example: {\"prefix\": \"task:\"}",
+      .description =
+          "List the keys of the key-value store; kv_get reads one. Returns the names, sorted, in pages. "
+          "Example: {\"prefix\": \"task:\"}",
       .hints = {.is_read_only = true, .is_idempotent = true},
       .input_schema = kv_list_input,
       .output_schema = kv_list_output,

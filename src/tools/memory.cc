@@ -325,8 +325,9 @@ const Tool& memory_tool() {
       .title = "Remember",
       .group = "memory",
       .description =
-          "Files that last between conversations, below /memories. Look there before you start, and note what "
-          "will be needed later. Example: {\"command\": \"view\", \"path\": \"/memories\"}",
+          "Files that last between conversations, below /memories. Look there before you start, and note "
+          "what will be needed later. Returns text: a listing, numbered lines or what was done. Example: "
+          "{\"command\": \"view\", \"path\": \"/memories\"}",
       .hints = {.is_destructive = true},
       .input_schema = memory_input,
       .output_schema = memory_output,

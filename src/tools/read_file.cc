@@ -63,6 +63,12 @@ Json describe_part(const std::string& path, const FilePart& part) {
   return found;
 }
 
+std::string nothing_read(const FilePart& part, std::uint64_t offset) {
+  if (part.size == 0 && offset == 0) return "(the file is empty)";
+  if (offset >= part.size) return fmt::format("(offset {} is past the end: the file has {} bytes)", offset, part.size);
+  return fmt::format("(no byte was asked for: the file has {} bytes)", part.size);
+}
+
 Result<ToolAnswer> read_file_answer(ToolContext& context, const Json& arguments) {
   std::string path = WARREN_TRY(path_argument(context, arguments, "path", "read"));
   FilePart part = WARREN_TRY(on_record(context.view, "read", path, read_part(context, path, arguments)));
@@ -71,7 +77,7 @@ Result<ToolAnswer> read_file_answer(ToolContext& context, const Json& arguments)
   ToolAnswer answer;
   answer.structured = describe_part(path, part);
   std::string rest;
-  if (!part.is_last()) {
+  if (!part.is_last() && !part.bytes.empty()) {
     rest = fmt::format("\n[bytes {} to {} of {}; continue with \"offset\": {}]", part.offset, part.end() - 1, part.size,
                        part.end());
   }
@@ -85,7 +91,7 @@ Result<ToolAnswer> read_file_answer(ToolContext& context, const Json& arguments)
     answer.structured["encoding"] = "utf8";
     answer.structured["content"] = part.bytes;
     answer.text = part.bytes + rest;
-    if (answer.text.empty()) answer.text = "(the file is empty)";
+    if (answer.text.empty()) answer.text = nothing_read(part, count_argument(arguments, "offset", 0));
     return answer;
   }
   if (encoding == "utf8") {
@@ -128,8 +134,9 @@ const Tool& read_file_tool() {
       .title = "Read a file",
       .group = "files",
       .description =
-          "Read a file of the agent's namespace. Returns text, or a blob for other bytes, up to 1 MiB at a "
-          "time; continue with offset = next_offset. Example: {\"path\": \"/notes/plan.md\"}",
+          "Read a file of the agent's namespace; for documents on drives, by lines, use context_read. "
+          "Returns text, or a blob for other bytes, up to 1 MiB at a time; continue with offset = "
+          "next_offset. Example: {\"path\": \"/notes/plan.md\"}",
       .hints = {.is_read_only = true, .is_idempotent = true},
       .input_schema = read_file_input,
       .output_schema = read_file_output,

@@ -85,8 +85,8 @@ const Tool& readdir_tool() {
       .title = "List a directory",
       .group = "files",
       .description =
-          "List the names in a directory, sorted, with their types and sizes. For everything below it use "
-          "tree or find. Example: {\"path\": \"/\"}",
+          "List what is in one directory; for everything below it use tree or find. Returns names, sorted, "
+          "with types and sizes, in pages. Example: {\"path\": \"/\"}",
       .hints = {.is_read_only = true, .is_idempotent = true},
       .input_schema = readdir_input,
       .output_schema = readdir_output,

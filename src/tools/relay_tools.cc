@@ -58,11 +58,10 @@ Result<OpenMail> open_mail(const ToolContext& context) {
   OpenMail mail;
   Result<std::unique_ptr<relay::Root>> root = relay::Root::open_for_agent(place.root);
   if (!root.ok() && root.error().code() == Code::kNotFound) {
-    return no_relay(place.root, "Ask the operator to start one: `warren relay up`.");
+    return no_relay(place.root, "Ask the operator to start the relay.");
   }
   mail.root = WARREN_TRY(std::move(root));
-  WARREN_TRY(relay::check_is_registered(
-      *mail.root, place.name, fmt::format("Ask the operator to register it: `warren relay register {}`.", place.name)));
+  WARREN_TRY(relay::check_is_registered(*mail.root, place.name, "Ask the operator to register this agent there."));
   mail.client = WARREN_TRY(relay::Client::open(*mail.root, place.name, context.clock));
   mail.client->use_token(place.token);
   return mail;
@@ -98,7 +97,7 @@ Result<ToolAnswer> send_answer(ToolContext& context, const Json& arguments) {
   bool is_down = is_known_to_be_down(*mail.root);
   if (is_down && !flag_argument(arguments, "queue")) {
     return no_relay(mail.root->path(),
-                    "Ask the operator to start one (`warren relay up`), or send it with \"queue\": true: it is kept, "
+                    "Ask the operator to start one, or send it with \"queue\": true: it is kept, "
                     "and delivered once a relay runs.");
   }
   std::string id = WARREN_TRY(mail.client->send(message));
@@ -218,7 +217,7 @@ Result<ToolAnswer> agents_answer(ToolContext& context) {
   const RelayPlace& place = *context.reach->relay;
   Result<std::unique_ptr<relay::Root>> root = relay::Root::open(place.root, relay::MakeRoot::kNo);
   if (!root.ok() && root.error().code() == Code::kNotFound) {
-    return no_relay(place.root, "Ask the operator to start one: `warren relay up`.");
+    return no_relay(place.root, "Ask the operator to start the relay.");
   }
   std::unique_ptr<relay::Root> opened = WARREN_TRY(std::move(root));
   auto ledger = WARREN_TRY(relay::open_ledger_of_relay(*opened, relay::LedgerUse::kRead, context.clock));
@@ -326,8 +325,9 @@ const Tool& relay_send_tool() {
       .title = "Send a message",
       .group = "relay",
       .description =
-          "Send a message to another agent, a channel or all agents. It is safe on disk when this returns its id. "
-          "Example: {\"to\": \"reviewer\", \"body\": \"Please look at /src/a.c\"}",
+          "Send a message to another agent, a channel or all agents; relay_agents lists who can be "
+          "reached. Returns its id, once it is safe on disk. Example: {\"to\": \"reviewer\", \"body\": "
+          "\"Please look at /src/a.c\"}",
       .hints = {},
       .input_schema = relay_send_input,
       .output_schema = relay_send_output,
@@ -342,8 +342,8 @@ const Tool& relay_inbox_tool() {
       .title = "Read the inbox",
       .group = "relay",
       .description =
-          "Read the messages that other agents have sent, oldest first. They stay there until relay_ack. Example: "
-          "{\"limit\": 10}",
+          "Read the messages that other agents have sent; they stay there until relay_ack. Returns sender, "
+          "body and id of each, oldest first. Example: {\"limit\": 10}",
       .hints = {.is_read_only = true, .is_idempotent = true},
       .input_schema = relay_inbox_input,
       .output_schema = relay_inbox_output,
@@ -358,8 +358,9 @@ const Tool& relay_ack_tool() {
       .title = "Acknowledge a message",
       .group = "relay",
       .description =
-          "Tell the sender that a message was dealt with, or with refused_because that it was not, and take it out of "
-          "the inbox. Example: {\"message\": \"1763400000000000000-0123456789abcdef.msg\"}",
+          "Tell the sender that a message was dealt with, or with refused_because that it was not, and "
+          "take it out of the inbox. Use it once for each message of relay_inbox. Returns the id. Example: "
+          "{\"message\": \"1763400000000000000-0123456789abcdef.msg\"}",
       .hints = {},
       .input_schema = relay_ack_input,
       .output_schema = relay_ack_output,
@@ -373,7 +374,9 @@ const Tool& relay_agents_tool() {
       .name = "relay_agents",
       .title = "List agents",
       .group = "relay",
-      .description = "List the agents that messages can be sent to, and whether they are active. Example: {}",
+      .description =
+          "List the agents that messages can be sent to, before relay_send. Returns their names, and "
+          "whether they are active. Example: {}",
       .hints = {.is_read_only = true, .is_idempotent = true},
       .input_schema = relay_agents_input,
       .output_schema = relay_agents_output,

@@ -181,7 +181,9 @@ ToolAnswer call_search(ToolContext& context, const Json& arguments) {
 }
 
 constexpr std::string_view kSearchDescription =
-    "Finds places in items by words and by meaning, best first, with line numbers for context_read. Example: "
+    "Finds places in items by words and by meaning; for lines of other files use grep. Returns snippets, best first, "
+    "with "
+    "line numbers for context_read. Example: "
     "{\"query\": \"how is "
     "the cache invalidated\", \"drive\": \"disk\"}.";
 
@@ -203,6 +205,7 @@ const Tool& context_search_tool() {
   static const Tool tool = [] {
     Tool named = search_tool();
     named.name = "context_search";
+    named.alias_of = "search";
     return named;
   }();
   return tool;

@@ -84,7 +84,7 @@ Result<std::string> base_path_of(ToolContext& context, const std::string& given)
 Result<Json> applied_json(const ProgramEnd& end) {
   if (end.is_ended) {
     return Error(Code::kUnavailable, "the apply was ended before it was complete",
-                 "It may be incomplete: the next apply, here or with `warren apply`, finishes or undoes it.");
+                 "It may be incomplete: the next apply finishes or undoes it.");
   }
   Result<Json> printed = parse_json(end.output);
   if (printed.ok() && printed->is_object()) return printed;
@@ -95,7 +95,7 @@ Result<Json> applied_json(const ProgramEnd& end) {
   }
   std::string why = end.errors.empty() ? fmt::format("it ended with status {}", end.status) : end.errors;
   return Error(Code::kUnavailable, fmt::format("nothing was applied: {}", why.substr(0, 4000)),
-               "Ask the operator, who can look with `warren apply`.");
+               "See what would be applied with diff {}, and ask the operator.");
 }
 
 // A path as `warren apply --json` prints it: "path", and "path_hex" if it is not UTF-8.
@@ -151,7 +151,7 @@ Status check_may_apply(ToolContext& context, const ApplyRequest& request, const 
   if (refused == 0) return Ok{};
   Error error(Code::kDenied,
               fmt::format("nothing was applied: {} of the changes may not be seen or made here", refused),
-              "Give \"paths\" that diff lists and that may be written, or ask the operator to use `warren apply`.");
+              "Give \"paths\" that diff lists and that may be written, or ask the operator to apply them.");
   WARREN_TRY(context.view.record("apply", std::string(kProjectPath), Status(error)));
   return error;
 }
@@ -163,7 +163,7 @@ Status check_no_conflicts(const Json& plan) {
                fmt::format("nothing was applied: {} of the files {} changed in the base too, the first is {} ({})",
                            conflicts.size(), conflicts.size() == 1 ? "has" : "have",
                            quote(project_path_of(printed_path(conflicts[0]))), conflicts[0].value("why", "")),
-               "Ask the operator to merge them with `warren apply`.");
+               "Give \"paths\" without these files, or ask the operator to merge them.");
 }
 
 // What would be written, with the first names.
@@ -290,7 +290,7 @@ Json apply_output() {
   return object_schema({{"applied", list_schema("the first 1000", std::move(change))},
                         {"total", whole_number_schema("", 0)},
                         {"is_dry_run", flag_schema("")},
-                        {"can_be_undone", flag_schema("by the operator, with `warren undo`")}},
+                        {"can_be_undone", flag_schema("by the operator")}},
                        {"applied", "total", "is_dry_run", "can_be_undone"});
 }
 
@@ -302,9 +302,9 @@ const Tool& run_tool() {
       .title = "Run a command",
       .group = "session",
       .description =
-          "Run a command in the session's sandbox, in the project, whose files are at /project here. Its changes are "
-          "kept in the session: see diff. Returns the exit status and the beginning of the output. Example: "
-          "{\"command\": \"make test\", \"timeout_seconds\": 300}",
+          "Run a command in the session's sandbox, in the project, whose files are at /project here. Use "
+          "it to build and test; its changes are kept in the session: see diff. Returns the exit status "
+          "and the beginning of the output. Example: {\"command\": \"make test\", \"timeout_seconds\": 300}",
       .hints = {.is_destructive = true},
       .input_schema = run_input,
       .output_schema = run_output,
@@ -320,8 +320,9 @@ const Tool& apply_tool() {
       .title = "Apply changes to the project",
       .group = "session",
       .description =
-          "Write the session's changes to the real project directory: all of them or none. Look at diff first. "
-          "Example: {\"paths\": [\"/project/src\"], \"dry_run\": true}",
+          "Write the session's changes to the real project directory: all of them or none. Use it when the "
+          "work is done; look at diff first. Returns what was applied. Example: {\"paths\": "
+          "[\"/project/src\"], \"dry_run\": true}",
       .hints = {.is_destructive = true},
       .input_schema = apply_input,
       .output_schema = apply_output,

@@ -83,7 +83,9 @@ const Tool& stat_tool() {
       .name = "stat",
       .title = "Show attributes",
       .group = "files",
-      .description = "Show type, size, times and mode of a path. Example: {\"path\": \"/notes\"}",
+      .description =
+          "Show what a path is; to list a directory use readdir. Returns type, size, times and mode. "
+          "Example: {\"path\": \"/notes\"}",
       .hints = {.is_read_only = true, .is_idempotent = true},
       .input_schema = stat_input,
       .output_schema = stat_output,
@@ -98,7 +100,9 @@ const Tool& access_tool() {
       .name = "access",
       .title = "Test whether a path exists",
       .group = "files",
-      .description = "Return {\"exists\": true} or false. Example: {\"path\": \"/notes/plan.md\"}",
+      .description =
+          "Check that a path exists, before it is used. Returns {\"exists\": true} or false; stat tells "
+          "more. Example: {\"path\": \"/notes/plan.md\"}",
       .hints = {.is_read_only = true, .is_idempotent = true},
       .input_schema = access_input,
       .output_schema = access_output,

@@ -10,7 +10,9 @@
 #include "agent/agent_namespace.h"
 #include "base/path.h"
 #include "base/utf8.h"
+#include "tools/hints.h"
 #include "tools/schema.h"
+#include "tools/tool_beat.h"
 #include "vfs/namespace.h"
 
 namespace warren {
@@ -91,6 +93,7 @@ ToolAnswer failed(ToolError error) {
 // A library of ours that throws has a bug; the model and the trail still get an answer.
 ToolAnswer called(ToolContext& context, const Tool& tool, const Json& arguments) {
   try {
+    ToolBeat beat(context, std::string(tool.title));
     return tool.call(context, arguments);
   } catch (const std::exception& thrown) {
     return failed({.type = "internal", .message = thrown.what(), .next_action_hint = {}});
@@ -100,9 +103,11 @@ ToolAnswer called(ToolContext& context, const Tool& tool, const Json& arguments)
 std::string_view how_to_meet(ToolNeed need) {
   switch (need) {
     case ToolNeed::kNothing: return "";
-    case ToolNeed::kRelay: return "The operator gives the agent a mailbox at a relay: --relay-as NAME.";
-    case ToolNeed::kRun: return "The operator allows it for a session of `warren run`: --allow run.";
-    case ToolNeed::kApply: return "The operator allows it for a session of `warren run`: --allow apply.";
+    case ToolNeed::kRelay: return "This agent has no mailbox at a relay. Ask the operator for one.";
+    case ToolNeed::kRun:
+      return "Commands are not allowed here. Ask the operator to allow them, or use the tools of files.";
+    case ToolNeed::kApply:
+      return "Applying is not allowed here. Tell the user what diff shows, and leave it to the operator.";
   }
   return "";
 }
@@ -128,10 +133,21 @@ ToolAnswer judged(ToolContext& context, const Tool& tool, const Json& arguments)
   return called(context, tool, arguments);
 }
 
+// No error leaves without a next step, or with one that only people at a shell can take.
+ToolAnswer with_hint(const Tool& tool, ToolAnswer answer) {
+  if (!answer.error) return answer;
+  std::string& hint = answer.error->next_action_hint;
+  if (hint.empty() || is_for_shell(hint)) hint = default_hint(tool, answer.error->type);
+  return answer;
+}
+
 // What was read leaves only if that is on the record, where it is to be. After the call's own row, whose transaction
 // takes the events along.
 ToolAnswer on_record(ToolContext& context, ToolAnswer answer) {
-  if (Status noted = context.view.check_recorded(); !noted.ok()) return failed(tool_error(noted.error()));
+  if (Status noted = context.view.check_recorded(); !noted.ok()) {
+    return failed(
+        tool_error(noted.error(), "What was read could not be recorded, so it is not shown. Ask the operator."));
+  }
   return answer;
 }
 
@@ -167,7 +183,7 @@ std::optional<ToolError> check_arguments(const Tool& tool, const Json& arguments
 ToolAnswer call_tool(ToolContext& context, const Tool& tool, const Json& arguments) {
   Timestamp started = context.clock.now();
   std::int64_t began = context.clock.monotonic_ns();
-  ToolAnswer answer = judged(context, tool, arguments);
+  ToolAnswer answer = with_hint(tool, judged(context, tool, arguments));
   if (context.agent.is_read_only()) return on_record(context, std::move(answer));
   CallRecord record{.name = tool.name,
                     .started_at = started.seconds,

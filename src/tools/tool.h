@@ -18,13 +18,14 @@ namespace warren {
 class Agent;
 class AgentNamespace;
 class ContextIndex;
+class Embedder;
 class NamespaceView;
 
 // What a failed call tells a model: what went wrong and what to call next.
 struct ToolError {
   std::string type;  // "not_found", "invalid_argument", "conflict", "no_text_content", "denied", "limit", "internal", …
   std::string message;           // for the model and people
-  std::string next_action_hint;  // a ready next call or instruction; may be empty
+  std::string next_action_hint;  // a ready next call or instruction; call_tool leaves none empty
 };
 
 struct ToolBlob {
@@ -116,6 +117,9 @@ struct ToolContext {
   // The search index of the agent, which the door opens when it is first asked for and keeps. From any thread. Empty:
   // this door has no search.
   std::function<Result<ContextIndex*>()> open_index = {};
+  // The user's embedder, opened and kept likewise; null: none is configured. From any thread. Empty: this door has
+  // none.
+  std::function<Result<Embedder*>()> open_embedder = {};
   const ToolReach* reach = nullptr;  // null: nothing
   // Asks before something is lost. Empty: nobody can be asked, and the tool does what it was called for.
   std::function<Result<Consent>(const ConsentQuestion&)> ask = {};  // an error: why there is no answer
@@ -141,6 +145,7 @@ struct Tool {
   Json (*output_schema)();
   ToolAnswer (*call)(ToolContext&, const Json& arguments);  // arguments have passed check_arguments()
   ToolNeed need = ToolNeed::kNothing;
+  std::string_view alias_of = {};  // another name of this tool: it can be called, and is not listed beside it
 };
 
 bool is_met(ToolNeed need, const ToolReach& reach);

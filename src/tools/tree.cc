@@ -113,8 +113,9 @@ const Tool& tree_tool() {
       .title = "Show a directory tree",
       .group = "files",
       .description =
-          "Draw a directory and what is below it. Use it first, to learn what there is. Example: {\"path\": "
-          "\"/\", \"depth\": 2}",
+          "Draw a directory and what is below it. Use it first, to learn what there is; find and readdir "
+          "go on in large ones. Returns the drawing, cut where it is too large. Example: {\"path\": \"/\", "
+          "\"depth\": 2}",
       .hints = {.is_read_only = true, .is_idempotent = true},
       .input_schema = tree_input,
       .output_schema = tree_output,

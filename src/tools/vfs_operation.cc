@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "agent/agent_namespace.h"
+#include "agent/semantic_index.h"
+#include "agent/semantic_text.h"
 #include "backends/vector/vector_item.h"
 #include "base/base64.h"
 #include "base/path.h"
@@ -77,11 +79,37 @@ ToolAnswer vfs_done(std::string text) {
   return answer;
 }
 
+// Null: none is configured.
+Result<Embedder*> embedder_of(const ToolContext& context) {
+  if (context.open_embedder) return context.open_embedder();
+  return static_cast<Embedder*>(nullptr);
+}
+
+// What lower layers advise is for people at a shell.
+Error for_semantic_memory(const Error& error) {
+  return Error(error.code(), error.message(),
+               R"(Store an item: vfs_operation {"operation": "write", "path": "/mem/semantic/cat.json", "data": )"
+               R"({"text": "the cat sleeps"}}. Without an embedder it also needs "embedding": a list of numbers. )"
+               "write_file stores anything else, which queries do not find.");
+}
+
 Result<ToolAnswer> vfs_write(ToolContext& context, const Json& arguments) {
   std::string path = WARREN_TRY(path_argument(context, arguments, "path", "write"));
-  std::string data = WARREN_TRY(data_to_store(path, arguments));
-  WARREN_TRY(context.names.write(context.view, path, data, AsIs::kNo, std::nullopt));
-  return vfs_done(fmt::format("Wrote {} bytes to {}", data.size(), path));
+  ItemToStore item { .value = WARREN_TRY(data_to_store(path, arguments)) };
+  if (needs_embedding(path, item.value) && WARREN_TRY(may_write_item(context.view, path))) {
+    item = embed_item(std::move(item.value), embedder_of(context));
+  }
+  Status written =
+      context.names.write(context.view, path, item.value, item.as_is ? AsIs::kYes : AsIs::kNo, std::nullopt);
+  bool is_no_item = !written.ok() && written.error().code() == Code::kInvalid && path.starts_with(kSemanticMemory);
+  if (is_no_item) return for_semantic_memory(written.error());
+  WARREN_TRY(std::move(written));
+  std::string note;
+  if (item.why_not) {
+    note =
+        fmt::format("; it has no embedding yet and gets one with a later query by text: {}", item.why_not->message());
+  }
+  return vfs_done(fmt::format("Wrote {} bytes to {}{}", item.value.size(), path, note));
 }
 
 Result<ToolAnswer> vfs_append(ToolContext& context, const Json& arguments) {
@@ -141,28 +169,63 @@ Result<ToolAnswer> vfs_restore(ToolContext& context, const Json& arguments) {
   return answer;
 }
 
-Result<VectorQuery> asked_query(const Json& data) {
+// What to look for: in words, or as an embedding.
+struct AskedQuery {
+  std::optional<std::string> text;
+  Json filter;
   VectorQuery query;
-  const Json& embedding = data.is_object() && data.contains("embedding") ? data["embedding"] : data;
-  if (!embedding.is_array()) {
-    return Error(Code::kInvalid, "'data' must be an embedding, or {\"embedding\": […], \"top_k\": 5, \"filter\": {…}}");
+};
+
+Result<AskedQuery> asked_query(const Json& data) {
+  AskedQuery asked;
+  if (data.is_string()) asked.text = data.get<std::string>();
+  if (data.is_array()) asked.query.embedding = WARREN_TRY(parse_embedding(data));
+  if (data.is_string() || data.is_array()) return asked;
+  bool is_by_text = data.is_object() && data.contains("text") && data["text"].is_string();
+  bool is_by_numbers = data.is_object() && data.contains("embedding");
+  if (is_by_text == is_by_numbers) {
+    return Error(Code::kInvalid, "'data' must have either a 'text' or an 'embedding' to look for",
+                 R"(Ask in words: vfs_operation {"operation": "query", "path": "/mem/semantic", "data": )"
+                 R"({"text": "where does the cat sleep", "top_k": 5}})");
   }
-  query.embedding = WARREN_TRY(parse_embedding(embedding));
-  if (!data.is_object()) return query;
+  if (is_by_text) asked.text = data["text"].get<std::string>();
+  else asked.query.embedding = WARREN_TRY(parse_embedding(data["embedding"]));
   if (auto top = data.find("top_k"); top != data.end()) {  // no schema has checked it
     bool is_count = top->is_number_integer() && top->get<std::int64_t>() >= 1;
-    if (!is_count) return Error(Code::kInvalid, "'top_k' must be a whole number of at least 1");
-    query.top_k = std::min<std::size_t>(top->get<std::size_t>(), 100);
+    if (!is_count) return Error(Code::kInvalid, "'top_k' must be a whole number of at least 1", "Give \"top_k\": 5.");
+    asked.query.top_k = std::min<std::size_t>(top->get<std::size_t>(), 100);
   }
-  if (data.contains("filter")) query.filter = WARREN_TRY(parse_vector_filter(data["filter"]));
-  return query;
+  if (data.contains("filter")) asked.filter = data["filter"];
+  return asked;
+}
+
+// The embedder for a question in words. Whatever is wrong with it, a model can go on without.
+Result<Embedder*> question_embedder(const ToolContext& context) {
+  constexpr std::string_view kWithout =
+      R"(Look for words instead: grep {"path": "/mem/semantic", "pattern": "cat"}; or give "data": {"embedding": [numbers]}.)";
+  Result<Embedder*> opened = embedder_of(context);
+  if (!opened.ok()) return std::move(opened).take_error().with_hint(kWithout);
+  if (*opened != nullptr) return *opened;
+  return Error(Code::kUnsupported, "a query by text needs an embedder, and none is configured here",
+               std::string(kWithout));
+}
+
+Result<std::vector<VectorMatch>> found_items(ToolContext& context, const std::string& path, AskedQuery& asked) {
+  auto may_read = [&](const std::string& at, OtherNames names) { return context.view.may_read(at, names); };
+  Embedder* embedder = nullptr;
+  if (asked.text) {
+    embedder = WARREN_TRY(question_embedder(context));
+    asked.query.embedding = WARREN_TRY(embed_question(*embedder, *asked.text, asked.filter));
+  }
+  if (!asked.filter.is_null()) asked.query.filter = WARREN_TRY(parse_vector_filter(asked.filter));
+  if (embedder == nullptr) return context.names.query(path, asked.query, may_read);
+  return context.names.query_text(path, asked.query, may_read, *embedder);
 }
 
 Result<ToolAnswer> vfs_query(ToolContext& context, const Json& arguments) {
   std::string path = WARREN_TRY(path_argument(context, arguments, "path", "query"));
-  VectorQuery query = WARREN_TRY(asked_query(data_of(arguments)));
-  auto may_read = [&](const std::string& at, OtherNames names) { return context.view.may_read(at, names); };
-  Result<std::vector<VectorMatch>> found = context.names.query(path, query, may_read);
+  AskedQuery asked = WARREN_TRY(asked_query(data_of(arguments)));
+  Result<std::vector<VectorMatch>> found = found_items(context, path, asked);
   WARREN_TRY(context.view.record("query", path, found.ok() ? Status(Ok{}) : Status(found.error())));
   std::vector<VectorMatch> matches = WARREN_TRY(std::move(found));
   ToolAnswer answer;
@@ -205,14 +268,37 @@ Json vfs_operation_input() {
        {"path", text_schema("a path of the namespace; of checkpoint and restore, the checkpoint's name")},
        {"data",
         {{"description",
-          "write, append: any JSON value; query: an embedding, or {embedding, top_k, filter}; restore: a list of "
-          "paths"},
+          "write, append: any JSON value; in /mem/semantic an item {text, metadata}; query: a question as text, or "
+          "{text or embedding, top_k, filter}; restore: a list of paths"},
          {"additionalProperties", true}}},
        {"encoding", choice_schema("of data; default utf8", {"utf8", "base64"})}},
       {"operation", "path"});
 }
 
-Json vfs_operation_output() { return {{"type", "object"}, {"additionalProperties", true}}; }
+Json any_object(std::string_view description) {
+  return {{"type", "object"}, {"description", description}, {"additionalProperties", true}};
+}
+
+Json vfs_operation_output() {
+  Json any{{"description", "read: the content; a value if it is JSON, null if it follows as a blob"},
+           {"additionalProperties", true}};
+  Json match = object_schema({{"path", text_schema("")},
+                              {"path_base64", text_schema("if it is not UTF-8")},
+                              {"score", {{"type", "number"}}},
+                              {"text", text_schema("")},
+                              {"metadata", any_object("")}},
+                             {"path", "score", "text", "metadata"});
+  return object_schema({{"data", std::move(any)},
+                        {"success", flag_schema("write, append, delete, checkpoint, restore")},
+                        {"names", list_schema("list", text_schema(""))},
+                        {"is_complete", flag_schema("list; false: readdir has pages")},
+                        {"exists", flag_schema("exists")},
+                        {"checkpoint", checkpoint_schema()},
+                        {"restored", any_object("restore: such a checkpoint")},
+                        {"before", any_object("restore: one of the state before")},
+                        {"matches", list_schema("query: nearest first", std::move(match))}},
+                       {});
+}
 
 }  // namespace
 
@@ -222,10 +308,14 @@ const Tool& vfs_operation_tool() {
       .title = "Use the namespace",
       .group = "vfs",
       .description =
-          "Perform VFS operation (read, write, list, delete, checkpoint, restore, exists, append, query). "
-          "Values in .json files are JSON. /mem/working is scratch space, /mem/episodic only grows, "
-          "/mem/semantic can be queried. Example: {\"operation\": \"write\", \"path\": "
-          "\"/mem/working/task.json\", \"data\": {\"step\": 1}}",
+          "Perform VFS operation (read, write, list, delete, checkpoint, restore, exists, append, query) on a path. "
+          "Use "
+          "it for memory: /mem/working is scratch space, /mem/episodic only grows, /mem/semantic is queried by "
+          "meaning; "
+          "for files the other tools say more. Values in .json files are JSON. Returns what the operation gives: data, "
+          "names, exists, matches or success. Example: {\"operation\": \"query\", \"path\": \"/mem/semantic\", "
+          "\"data\": "
+          "{\"text\": \"what does the user like\"}}",
       .hints = {.is_destructive = true},
       .input_schema = vfs_operation_input,
       .output_schema = vfs_operation_output,

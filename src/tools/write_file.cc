@@ -66,7 +66,8 @@ const Tool& write_file_tool() {
       .group = "files",
       .description =
           "Create a file or replace its content; missing directories are made. To change a part of a file "
-          "use edit_file. Example: {\"path\": \"/notes/plan.md\", \"content\": \"# Plan\\n\"}",
+          "use edit_file. Returns the path and how many bytes were written. Example: {\"path\": "
+          "\"/notes/plan.md\", \"content\": \"# Plan\\n\"}",
       .hints = {.is_destructive = true, .is_idempotent = true},
       .input_schema = write_file_input,
       .output_schema = write_file_output,

@@ -47,7 +47,7 @@ ATTEMPTS = {
                {"command": "delete", "path": "/memories/vault/gold"},
                {"command": "rename", "old_path": "/memories/vault/gold", "new_path": "/memories/gold"}],
     "search": [{"query": SECRET}, {"pattern": SECRET}],
-    "context_search": [{"query": SECRET}],
+    "context_search": [{"query": SECRET}],  # another name of search, which is not listed
     "context_read": [{"path": "vault:/gold"}],
     "context_write": [{"path": "vault:/gold", "content": "x", "on_conflict": "overwrite"}, {"path": "vault:/new", "content": "x"}],
     "context_edit": [{"path": "vault:/gold", "patches": [{"start_line": 1, "end_line": 1, "content": "x"}]}],
@@ -109,7 +109,7 @@ class Rights(unittest.TestCase):
     def test_every_tool_obeys_the_policy(self):
         self.deny()
         server = self.server()
-        self.assertEqual(server.tools() - NO_PATH, set(ATTEMPTS), "how does a new tool reach for a path?")
+        self.assertEqual(server.tools() - NO_PATH, set(ATTEMPTS) - {"context_search"}, "how does a new tool reach for a path?")
         before = self.contents()
         for tool, attempts in ATTEMPTS.items():
             for arguments in attempts:

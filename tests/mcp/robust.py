@@ -18,7 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from serving import PATIENCE_SECONDS, WARREN, Server  # noqa: E402
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "mount"))
-from mounted import wait_for  # noqa: E402
+from mounted import answers, detach, wait_for  # noqa: E402
 
 MEGABYTE = 1 << 20
 
@@ -141,6 +141,9 @@ class Robust(unittest.TestCase):
             server.process.wait()
             for number in range(written + 1):
                 self.assertEqual(self.warren("fs", "a", "cat", f"/k/{number}"), str(number))
+            if "last" in self.warren("fs", "a", "ls", "/k").split():  # whole or absent
+                self.assertEqual(self.warren("fs", "a", "cat", "/k/last"), "x" * MEGABYTE)
+                self.warren("fs", "a", "rm", "/k/last")
             self.warren("fsck", "a")
 
     def test_two_servers_share_an_agent(self):
@@ -151,10 +154,49 @@ class Robust(unittest.TestCase):
             second.call("kv_set", key="n", value=number)
             self.assertEqual(first.call("kv_get", key="n")["structuredContent"]["value"], number)
 
+    def mounted(self):
+        point = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="warren-mcp-mount-"))).resolve()
+        mount = subprocess.Popen([WARREN, "mount", "-f", "a", str(point)], cwd=self.folder, stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(mount.wait, PATIENCE_SECONDS)
+        self.addCleanup(mount.terminate)
+        self.addCleanup(detach, point)
+        wait_for(lambda: mount.poll() is not None or answers(point), "the mount does not answer")
+        self.assertIsNone(mount.poll(), "the mount has ended")
+        return point
+
+    @unittest.skipUnless(os.path.exists("/dev/fuse"), "there is no /dev/fuse on this machine")
+    def test_two_servers_and_a_mount_share_an_agent(self):
+        first, second, point = self.server(), self.server(), self.mounted()
+        shared = point / "shared"
+        for number in range(20):
+            first.call("write_file", path="/shared", content=f"server {number}")
+            self.assertEqual(second.call("read_file", path="/shared")["content"][0]["text"], f"server {number}")
+            wait_for(lambda n=number: shared.exists() and shared.read_text() == f"server {n}", "the mount shows an old file")
+            with open(shared, "w", encoding="utf8") as file:
+                file.write(f"mount {number}")
+                file.flush()
+                os.fsync(file.fileno())
+            for server in (first, second):
+                self.assertEqual(server.call("read_file", path="/shared")["content"][0]["text"], f"mount {number}")
+            second.call("remove", path="/shared")
+            wait_for(lambda: not shared.exists(), "the mount shows a removed file")
+
     def test_sigusr1_takes_a_checkpoint(self):
         server = self.server()
         server.process.send_signal(signal.SIGUSR1)
         wait_for(lambda: server.call("history")["structuredContent"]["checkpoints"], "no checkpoint is taken")
+
+    def test_the_list_of_tools_is_small_and_has_each_tool_once(self):
+        server = self.server()
+        tools = server.ask("tools/list")["result"]["tools"]
+        self.assertLess(len(json.dumps(tools, separators=(",", ":"), ensure_ascii=False).encode()), 50_000)
+        names = [tool["name"] for tool in tools]
+        self.assertIn("search", names)
+        self.assertNotIn("context_search", names)
+        self.assertFalse(server.call("context_search", pattern="x")["isError"])
+        alone = self.server("--tools", "context_search")
+        self.assertEqual(alone.tools(), {"context_search"})
 
     def test_read_only_and_operator(self):
         reader = self.server("--read-only")

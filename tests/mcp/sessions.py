@@ -46,6 +46,17 @@ class Sessions(unittest.TestCase):
         uris = [one["uri"] for one in server.ask("resources/list")["result"]["resources"]]
         self.assertIn("vfs://s/project/file", uris)
 
+    def test_a_long_command_reports_that_it_goes_on(self):
+        server = self.server("--allow", "run")
+        server.send_request("long", "tools/call", name="run", _meta={"progressToken": "t"},
+                            arguments={"command": "mkfifo pipe; cat pipe", "timeout_seconds": 3600})
+        reports = [server.wait_for(lambda one: one.get("method") == "notifications/progress")["params"] for _ in range(2)]
+        self.assertEqual([one["progressToken"] for one in reports], ["t", "t"])
+        self.assertLess(0, reports[0]["progress"])
+        self.assertLess(reports[0]["progress"], reports[1]["progress"])
+        server.notify("notifications/cancelled", requestId="long")
+        self.assertEqual(server.ask("ping")["result"], {})
+
     def found(self, server, **query):
         answer = server.call("search", **query)
         self.assertFalse(answer["isError"], answer)

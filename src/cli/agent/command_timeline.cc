@@ -31,7 +31,7 @@ Result<Exit> run_timeline(Context& context, const Arguments& args) {
     for (const ToolCall& call : calls) list.push_back(call_json_full(call));
     context.out.json(list);
   } else {
-    print_calls(context.out, calls);
+    print_calls(context.out, calls, Durations::kTrue);
   }
   return Exit::kOk;
 }

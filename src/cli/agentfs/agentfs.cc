@@ -171,7 +171,7 @@ Result<Exit> run_timeline(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open(context, args, OpenMode::kReadOnly));
   std::vector<ToolCall> calls = WARREN_TRY(agent->tools().list(call_filter(args)));
   if (args.get("format") == "table") {
-    print_calls(context.out, calls);
+    print_calls(context.out, calls, Durations::kAsAgentFs);
     return Exit::kOk;
   }
   Json list = Json::array();

@@ -37,11 +37,14 @@ Result<Exit> list_tools(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_state(context, args, Use::kRead));
   if (args.has("json")) {
     Json list = Json::array();
-    for (const Tool* tool : all_tools()) list.push_back(tool_json(*tool));
+    for (const Tool* tool : all_tools()) {
+      if (tool->alias_of.empty()) list.push_back(tool_json(*tool));
+    }
     context.out.json(list);
     return Exit::kOk;
   }
   for (const Tool* tool : all_tools()) {
+    if (!tool->alias_of.empty()) continue;
     context.out.print("{}\n    {}\n", context.out.paint(Ink::kBold, tool->name), tool->description);
     show_parameters(context, tool->input_schema());
   }

@@ -2,6 +2,7 @@
 
 #include "cli/commands.h"
 #include "cli/context/open_index.h"
+#include "cli/vfs/embedding.h"
 
 namespace warren::cli {
 
@@ -16,6 +17,7 @@ std::vector<Option> tool_call_options() {
 ToolAnswer call_here(Context& context, OpenView& view, const Tool& tool, const Json& arguments,
                      const CallOptions& options) {
   ToolIndex index(context, *view.agent);
+  ToolEmbedder embedder(context);
   ToolContext call{.agent = *view.agent,
                    .names = *view.names,
                    .view = *view.fs,
@@ -23,6 +25,7 @@ ToolAnswer call_here(Context& context, OpenView& view, const Tool& tool, const J
                    .session = {},
                    .is_read_only = view.agent->is_read_only(),
                    .open_index = [&] { return index.open(); },
+                   .open_embedder = [&] { return embedder.open(); },
                    .reach = options.reach,
                    .last_document = options.last_document};
   return call_tool(call, tool, arguments);

@@ -16,6 +16,7 @@
 #include "cli/serve/served_view.h"
 #include "cli/serve/server_signals.h"
 #include "cli/version.h"
+#include "cli/vfs/embedding.h"
 #include "mcp/http.h"
 #include "mcp/service.h"
 #include "mcp/stdio.h"
@@ -88,6 +89,8 @@ Result<Exit> run_serve_mcp(Context& context, const Arguments& args) {
   mcp::ServiceOptions options = WARREN_TRY(mcp_options(context, args, served));
   ToolIndex index(context, *view.agent, ToolIndex::Embedding::kInBackground);
   options.open_index = [&index] { return index.open(); };
+  ToolEmbedder embedder(context);
+  options.open_embedder = [&embedder] { return embedder.open(); };
   mcp::Service service(*view.agent, *view.names, *view.fs, context.clock, std::move(options));
   signals->listen([&] {
     for (const std::string& problem : take_signal_checkpoint(*view.agent, &view.names->mounted())) {
@@ -107,7 +110,8 @@ Command make_serve_mcp() {
   std::vector<Option> options{
       {.name = "tools",
        .value = "LIST",
-       .help = "offer only these tools or groups, with commas: files, keys, vfs, memory, checkpoints, read_file, …"},
+       .help = "offer only these tools or groups, with commas: files, keys, vfs, memory, context, checkpoints, relay, "
+               "session, read_file, …"},
       {.name = "http",
        .value = "[ADDRESS:]PORT",
        .help = "serve over HTTP there, at /mcp, until it is ended; port 0: any free one"},

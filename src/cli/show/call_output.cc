@@ -22,18 +22,27 @@ std::string started(const Output& out, std::int64_t seconds) {
   return is_calendar ? text : fmt::format("Invalid timestamp: {}", seconds);
 }
 
+// Calls that other programs recorded have no time of ours, but whole seconds.
+std::string duration_of(const ToolCall& call, Durations durations) {
+  if (durations == Durations::kTrue && call.duration_ns) {
+    constexpr std::int64_t kMillisecond = 1'000'000;
+    if (*call.duration_ns < kMillisecond) return "<1ms";
+    return fmt::format("{}ms", *call.duration_ns / kMillisecond);
+  }
+  return call.duration_ms ? fmt::format("{}ms", *call.duration_ms) : "--";
+}
+
 }  // namespace
 
-void print_calls(Output& out, const std::vector<ToolCall>& calls) {
+void print_calls(Output& out, const std::vector<ToolCall>& calls, Durations durations) {
   if (calls.empty()) {
     out.line("No tool calls found");
     return;
   }
   out.print("{:<4} {:<20} {:<10} {:>10} {:<20}\n", "ID", "TOOL", "STATUS", "DURATION", "STARTED");
   for (const ToolCall& call : calls) {
-    std::string duration = call.duration_ms ? fmt::format("{}ms", *call.duration_ms) : "--";
     std::string name = pad_right(shorten(printable(call.name), 20), 20);
-    out.print("{:<4} {} {:<10} {:>10} {:<20}\n", call.id, name, name_of(call.status), duration,
+    out.print("{:<4} {} {:<10} {:>10} {:<20}\n", call.id, name, name_of(call.status), duration_of(call, durations),
               started(out, call.started_at));
   }
 }

@@ -9,7 +9,9 @@
 
 namespace warren::cli {
 
-void print_calls(Output& out, const std::vector<ToolCall>& calls);
+// AgentFS knows whole seconds only, and prints them as milliseconds.
+enum class Durations { kTrue, kAsAgentFs };
+void print_calls(Output& out, const std::vector<ToolCall>& calls, Durations durations);
 
 // The JSON that AgentFS prints for a call; absent values are left out.
 Json call_json(const ToolCall& call);

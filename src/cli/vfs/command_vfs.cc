@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/semantic_text.h"
 #include "base/limits.h"
 #include "base/path.h"
 #include "cli/commands.h"
@@ -42,12 +43,6 @@ Result<std::string> value_to_write(Context& context, const Arguments& args) {
   return read_input(context, limits::kValueBytes);
 }
 
-// What may not be written is refused, and recorded, by the write itself.
-Result<bool> may_write_item(OpenView& view, const std::string& path) {
-  bool is_there = WARREN_TRY(exists(*view.fs, path));
-  return view.fs->may(is_there ? Rights::kOverwrite : Rights::kCreate, path);
-}
-
 Result<Exit> run_vfs_write(Context& context, const Arguments& args) {
   std::string value = WARREN_TRY(value_to_write(context, args));
   if (is_hosted(args)) {
@@ -68,7 +63,7 @@ Result<Exit> run_vfs_write(Context& context, const Arguments& args) {
   std::string path = WARREN_TRY(view.path(args, "write"));
   std::optional<std::int64_t> expires_at_ms = WARREN_TRY(find_expiry_option(context, args));
   ValueToStore stored{.value = std::move(value), .as_is = args.has("raw")};
-  auto may_write = [&] { return may_write_item(view, path); };
+  auto may_write = [&] { return may_write_item(*view.fs, path); };
   if (!stored.as_is) stored = WARREN_TRY(embedded_item(context, path, std::move(stored.value), may_write));
   WARREN_TRY(view.names->write(*view.fs, path, stored.value, stored.as_is ? AsIs::kYes : AsIs::kNo, expires_at_ms));
   return Exit::kOk;

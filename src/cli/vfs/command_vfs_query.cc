@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "agent/semantic_index.h"
+#include "agent/semantic_text.h"
 #include "backends/vector/vector_item.h"
 #include "base/limits.h"
 #include "cli/commands.h"
@@ -9,7 +10,6 @@
 #include "cli/vfs/embedding.h"
 #include "cli/vfs/hosted.h"
 #include "cli/vfs/view.h"
-#include "embed/item_embedding.h"
 #include "os/host_files.h"
 
 namespace warren::cli {
@@ -24,14 +24,6 @@ Result<std::vector<float>> read_query_embedding(Context& context, const std::str
                                  Json value = WARREN_TRY(parse_json(text).within("--embedding"));
                                  if (value.is_object() && value.contains("embedding")) value = Json(value["embedding"]);
                                  return parse_embedding(value).within("--embedding");
-}
-
-// Embeddings of other models mean something else, so only items that say this model are compared.
-Result<std::vector<float>> embed_query(Embedder& embedder, const std::string& text, Json& filter) {
-  auto vectors = WARREN_TRY(embedder.embed({text}, TextRole::kQuery).within("--text"));
-  if (filter.is_null()) filter = Json::object();
-  if (filter.is_object()) filter.emplace(std::string(kEmbeddingModel), embedder.model());
-  return vectors.at(0);
 }
 
 Result<Exit> show_check(Context& context, const Arguments& args, const SemanticCheck& checked) {
@@ -85,7 +77,7 @@ Result<Exit> run_vfs_query(Context& context, const Arguments& args) {
   }
   if (std::optional<std::string> text = args.find("text")) {
     embedder = WARREN_TRY(open_user_embedder(context));
-    query.embedding = WARREN_TRY(embed_query(*embedder, *text, filter_json));
+    query.embedding = WARREN_TRY(embed_question(*embedder, *text, filter_json).within("--text"));
   }
   if (!filter_json.is_null()) query.filter = WARREN_TRY(parse_vector_filter(filter_json));
   query.top_k = static_cast<std::size_t>(args.integer("top-k"));

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,20 @@ namespace warren::cli {
 
 // kUnsupported: the configuration says that there is none.
 Result<std::unique_ptr<Embedder>> open_user_embedder(Context& context);
+
+// The same for tools, opened when the first of them needs it. Thread-safe. The context outlives it.
+class ToolEmbedder {
+ public:
+  explicit ToolEmbedder(Context& context) : context_(context) {}
+
+  // Null: none is configured. An error is not kept: a service may answer later.
+  Result<Embedder*> open();
+
+ private:
+  Context& context_;
+  std::mutex mutex_;
+  std::unique_ptr<Embedder> embedder_;
+};
 
 struct ValueToStore {
   std::string value;
