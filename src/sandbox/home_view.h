@@ -1,6 +1,7 @@
 // Builds the view of the user's home that a run gets, under the layer that keeps the run's own changes to it.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,7 +26,7 @@ struct HomeViewOptions {
 
 struct MadeHomeView {
   std::shared_ptr<const PathView> view;  // shared with the filesystem that uses it
-  std::vector<std::string> hidden;       // names of entries of the home itself that it does not show
+  std::size_t hidden_entries = 0;        // entries of the home itself that it does not show
 };
 
 // Reads directories of the home. One that cannot be read shows nothing new.

@@ -259,8 +259,6 @@ class Run {
     }
     if (options_.at) WARREN_TRY(go_back());
     home_ = plan.home;
-    readable_ = plan.paths_of(Plan::Kind::kReadable);
-    hidden_ = plan.paths_of(Plan::Kind::kHidden);
     home_layer_ = WARREN_TRY(home_layer_file(options_.home_layer.value_or(HomeLayerScope::kShared), plan.base));
     if (options_.has_namespace) {
       MountSources sources = options_.mounts;
@@ -411,10 +409,7 @@ class Run {
     return {.id = session_->id(),
             .base = joined_->base(),
             .allowed = joined_->allowed(),
-            .readable = readable_,
-            .hidden = hidden_,
             .network = joined_->network(),
-            .hosts = is_owner_ ? options_.network.words : std::vector<std::string>(),
             .upstreams = is_owner_ ? options_.network.upstreams.names() : std::vector<std::string>(),
             .limits = joined_->limits(),
             .namespace_path = joined_->namespace_path(),
@@ -460,17 +455,6 @@ class Run {
     add("PROMPT_COMMAND", "case $PS1 in '" + mark + "'*) ;; *) PS1='" + mark + "'$PS1 ;; esac");
   }
 
-  // fish takes its prompt from a function; ours calls the one that the user's settings make.
-  std::vector<std::string> words_to_run() const {
-    std::vector<std::string> words = options_.command;
-    if (!options_.marks_prompt || base_name(words.front()) != "fish") return words;
-    words.emplace_back("--init-command");
-    words.emplace_back(
-        "functions --copy fish_prompt __warren_prompt; "
-        "function fish_prompt; echo -n \"($WARREN_SESSION) \"; __warren_prompt; end");
-    return words;
-  }
-
   // In place of the user's own proxies, which cannot be reached from inside; not of what was asked for.
   void use_proxy(std::vector<std::string>& all) const {
     for (const std::string& variable : proxy_variables()) {
@@ -488,7 +472,7 @@ class Run {
     Entering entering{.namespaces = joined_->take_namespaces(),
                       .writable = joined_->writable(),
                       .dir = dir,
-                      .words = words_to_run(),
+                      .words = options_.command,
                       .environment = environment(dir),
                       .limits = joined_->limits(),
                       .on_usr1 = [this] { joined_->ask_for_checkpoint(); },
@@ -538,8 +522,6 @@ class Run {
   std::optional<JoinedSession> joined_;
   std::unique_ptr<RunningEntry> running_;
   std::optional<Plan::Home> home_;
-  std::vector<std::string> readable_;
-  std::vector<std::string> hidden_;
   std::string home_layer_;
   SessionWalls kept_walls_;            // by earlier runs
   SessionWalls walls_;                 // to keep with the session

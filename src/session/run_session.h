@@ -71,10 +71,7 @@ struct RunFacts {
   std::string id;
   std::string base;
   std::vector<std::string> allowed;
-  std::vector<std::string> readable;  // inside something hidden; for the run that started the sandbox
-  std::vector<std::string> hidden;    // outside of the home's layer; the same
   NetworkAccess network = NetworkAccess::kAll;
-  std::vector<std::string> hosts;      // rules for NetworkAccess::kByName; for the run that started the sandbox
   std::vector<std::string> upstreams;  // the user's own proxies, for the run that started the sandbox
   LimitsInForce limits;
   std::string namespace_path;          // "" if it is not mounted

@@ -371,14 +371,6 @@ class Sessions(commanding.Commands):
         self.assertEqual((done.returncode, done.stdout, self.world.sessions()), (0, "", []), done.stderr)
         self.assertIn(f"copy-on-write: {self.world.base}", done.stderr)
 
-    def test_walls_say_what_is_hidden_and_which_hosts_are_allowed(self):
-        secret = self.world.base / "dir"
-        done = self.world.run("--walls", "--hide", str(secret), "--net", "one.example", "--net", "two.example")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn(f"hidden: {secret}\n", done.stderr)
-        self.assertIn("hosts: one.example, two.example\n", done.stderr)
-        self.assertIn("readable: everything else that is not hidden, without writing\n", done.stderr)
-
     def test_a_running_session_is_neither_renamed_nor_deleted(self):
         process, _ = self.begin("s", "echo on; read line")
         for words in (("rename", "s", "t"), ("delete", "--yes", "s")):

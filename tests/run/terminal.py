@@ -266,13 +266,6 @@ class Terminal(unittest.TestCase):
         self.assertEqual(screen.end(), 0)
         self.assertIn("warren diff session:t", screen.seen)
 
-    def test_the_prompt_of_a_shell_that_is_named_names_the_session(self):
-        for shell in ("bash", "fish"):
-            screen = self.screen(*self.world.words("run", "--session", "t", "--", shell))
-            screen.expect(r"\(t\) ")
-            screen.type("exit\n")
-            self.assertEqual(screen.end(), 0)
-
     def test_deleting_a_session_asks(self):
         self.world.inside("t", "sh", "-c", "echo x > f")
         for answer, stays in (("n", True), ("y", False)):

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <array>
-
 #include <fmt/format.h>
 
 #include "agent/locate.h"
@@ -35,16 +32,6 @@ std::optional<std::string> find_repository_here() {
   if (home.ok()) home = canonical_host_path(*home);
   if (!here.ok() || !home.ok()) return std::nullopt;
   return find_repository_top(*here, *home);
-}
-
-// A shell that reads commands from the terminal: without a script and without -c.
-bool is_interactive_shell(const std::vector<std::string>& command) {
-  constexpr std::array<std::string_view, 6> kShells{"bash", "zsh", "sh", "dash", "ksh", "fish"};
-  constexpr std::array<std::string_view, 4> kInteractive{"-i", "-l", "--login", "--interactive"};
-  if (command.empty() || std::ranges::find(kShells, base_name(command.front())) == kShells.end()) return false;
-  return std::all_of(command.begin() + 1, command.end(), [&](const std::string& word) {
-    return std::ranges::find(kInteractive, word) != kInteractive.end();
-  });
 }
 
 Result<Exit> run_run(Context& context, const Arguments& args) {
@@ -89,8 +76,10 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
   options.at_end = args.has("keep") ? AtEnd::kKeep : args.has("discard") ? AtEnd::kDiscard : AtEnd::kKeepIfChanged;
   options.command = list_of(args, "COMMAND");
   if (options.command.empty() && args.has("walls")) options.command = {"true"};  // nothing but the walls is wanted
-  if (options.command.empty() && is_terminal(context.input)) options.command = {shell_of_user()};
-  options.marks_prompt = is_terminal(context.input) && is_interactive_shell(options.command);
+  if (options.command.empty() && is_terminal(context.input)) {
+    options.command = {shell_of_user()};
+    options.marks_prompt = true;
+  }
   if (args.has("quiet")) return run_quietly(context, options);
   return run_and_report(context, options, args.has("walls") ? ShowWalls::kYes : ShowWalls::kNo);
 }

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "base/path.h"
 #include "cli/changes/changes_output.h"
 #include "cli/show/text.h"
 #include "cli/syntax/values.h"
@@ -68,7 +67,7 @@ class RunReport final : public RunObserver {
       err_.line(fmt::format("{} session {}, base {}", word_of(facts.entered_as), err_.paint(Ink::kBold, facts.id),
                             printable(facts.base)));
     }
-    bool hides_entries = facts.home && !facts.home->shown.hidden.empty();
+    bool hides_entries = facts.home && facts.home->shown.hidden_entries > 0;
     if (hides_entries && (err_.is_terminal() || walls_ == ShowWalls::kYes)) print_hidden(*facts.home);
     if (!facts.held_back.empty()) err_.line(held_back_line(facts, "--env NAME passes one"));
     if (walls_ == ShowWalls::kYes) print_walls(facts);
@@ -110,27 +109,11 @@ class RunReport final : public RunObserver {
   }
 
   void print_hidden(const Plan::Home& home) {
-    std::size_t count = home.shown.hidden.size();
+    std::size_t count = home.shown.hidden_entries;
     bool shows_all = home.view == HomeView::kAll;
     err_.line(fmt::format("{} of your home directory {} hidden: --read PATH shows one{}",
                           count == 1 ? "1 entry" : fmt::format("{} entries", count), count == 1 ? "is" : "are",
                           shows_all ? "" : ", --home all shows all but secrets"));
-  }
-
-  // A joiner knows only that the rest is read-only.
-  void print_hidden_paths(const RunFacts& facts) {
-    err_.line("readable: everything else that is not hidden, without writing");
-    std::vector<std::string> all = facts.hidden;
-    if (facts.home) {
-      for (const std::string& name : facts.home->shown.hidden) all.push_back(join_path(facts.home->path, name));
-    }
-    std::sort(all.begin(), all.end());
-    all.erase(std::unique(all.begin(), all.end()), all.end());
-    for (const std::string& path : all) {
-      bool is_inside = std::any_of(all.begin(), all.end(),
-                                   [&](const std::string& other) { return path != other && is_within(path, other); });
-      if (!is_inside) err_.line(fmt::format("hidden: {}", printable(path)));
-    }
   }
 
   void print_sign_ins(const Plan::Home& home) {
@@ -151,8 +134,6 @@ class RunReport final : public RunObserver {
       print_sign_ins(*facts.home);
     }
     for (const std::string& path : facts.allowed) err_.line(fmt::format("writable: {}", printable(path)));
-    for (const std::string& path : facts.readable) err_.line(fmt::format("readable: {}", printable(path)));
-    print_hidden_paths(facts);
     err_.line(fmt::format("memory and messages: {}", facts.namespace_path.empty() ? "no" : facts.namespace_path));
     if (facts.relay) {
       err_.line(fmt::format("messages: those of {} at the relay {}", facts.relay->name, printable(facts.relay->root)));
@@ -169,9 +150,6 @@ class RunReport final : public RunObserver {
                              : fmt::format(", which uses your proxy {}", joined_names(facts.upstreams, kNamesShown));
     err_.line(fmt::format("network: {}{}",
                           is_by_name ? "hosts by name, through a proxy" : warren::word_of(facts.network), onward));
-    if (is_by_name && !facts.hosts.empty()) {
-      err_.line(fmt::format("hosts: {}", joined_names(facts.hosts, facts.hosts.size())));
-    }
     err_.line(fmt::format("environment: {}", joined_names(facts.variables, facts.variables.size())));
     if (!facts.held_back.empty()) {
       err_.line(fmt::format("environment held back: {}", joined_names(facts.held_back, facts.held_back.size())));

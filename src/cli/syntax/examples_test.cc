@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "cli/commands.h"
 #include "cli/show/text.h"
 #include "cli/syntax/completion.h"
@@ -61,17 +59,6 @@ TEST(Examples, TheHelpEndsWithThem) {
   std::size_t at = help.find("\nexamples:\n  warren fs notes grep TODO\n");
   ASSERT_NE(at, help.npos) << help;
   EXPECT_EQ(help.find("options:", at), help.npos);
-}
-
-TEST(Examples, TheHelpOfAGroupEndsWithThoseOfItsCommands) {
-  Command root = make_warren();
-  for (const Command& group : root.subcommands) {
-    if (group.handler != nullptr || group.is_hidden) continue;
-    std::vector<const Command*> path{&root, &group};
-    EXPECT_NE(help_text(path, Dialect::kWarren).find(fmt::format("\nexamples:\n  warren {} ", group.name)),
-              std::string::npos)
-        << group.name;
-  }
 }
 
 TEST(Help, NoLineIsWiderThanTheTerminal) {

@@ -35,23 +35,10 @@ void add_section(std::string& out, std::string_view title, const std::vector<Row
   }
 }
 
-// Of a group: the first one of each of its first commands.
-std::vector<std::string_view> examples_of(const Command& command) {
-  constexpr std::size_t kExamplesOfGroup = 4;
-  std::vector<std::string_view> lines = command.examples;
-  if (command.handler != nullptr) return lines;
-  for (const Command& sub : command.subcommands) {
-    if (lines.size() >= kExamplesOfGroup) break;
-    if (!sub.is_hidden && !sub.examples.empty()) lines.push_back(sub.examples.front());
-  }
-  return lines;
-}
-
 void add_examples(std::string& out, const Command& command) {
-  std::vector<std::string_view> lines = examples_of(command);
-  if (lines.empty()) return;
+  if (command.examples.empty()) return;
   out += "\nexamples:\n";
-  for (std::string_view line : lines) out += fmt::format("  {}\n", line);
+  for (std::string_view example : command.examples) out += fmt::format("  {}\n", example);
 }
 
 std::string notes_on(const std::vector<std::string_view>& choices, std::string_view fallback) {
@@ -153,7 +140,7 @@ std::string help_text(std::span<const Command* const> path, Dialect dialect, std
   }
   add_section(out, is_ours ? "arguments" : "Arguments", rows, columns);
   add_section(out, is_ours ? "options" : "Options", option_rows(path, dialect), columns);
-  if (path.size() > 1) add_examples(out, command);
+  add_examples(out, command);
   return out;
 }
 
