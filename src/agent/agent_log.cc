@@ -12,6 +12,7 @@
 #include "agent/checkpoints.h"
 #include "agent/draft_name.h"
 #include "agent/journal_log.h"
+#include "base/below.h"
 #include "fs/path_ops.h"
 
 namespace warren {
@@ -127,6 +128,45 @@ Result<std::vector<LogEvent>> read_trail_events(Agent& agent, const LogFilter& f
   return found;
 }
 
+// A path that the filter's file had before it was renamed, until then.
+struct FormerName {
+  std::string path;
+  std::int64_t until_us = 0;
+};
+
+Result<std::vector<FormerName>> find_former_names(Agent& agent, const std::string& path) {
+  AuditFilter renames;
+  renames.ops = {"rename"};
+  std::vector<AuditEvent> found;
+  WARREN_TRY(read_trail(agent, renames, std::nullopt, [&](const AuditRow& row) -> Status {
+    bool is_rename = row.event.ok && row.event.to && !is_draft_path(row.event.path);
+    if (is_rename) found.push_back(row.event);
+    return Ok{};
+  }));
+  std::vector<FormerName> names;
+  std::string now = path;
+  for (auto event = found.rbegin(); event != found.rend(); ++event) {
+    if (!is_at_or_below(now, *event->to)) continue;
+    now = event->path + now.substr(event->to->size());
+    names.push_back({now, event->at_us});
+  }
+  return names;
+}
+
+Status add_former_events(Agent& agent, const LogFilter& filter, std::vector<LogEvent>& found) {
+  for (const FormerName& former : WARREN_TRY(find_former_names(agent, *filter.path))) {
+    LogFilter wanted = filter;
+    wanted.path = former.path;
+    std::vector<LogEvent> older = WARREN_TRY(read_trail_events(agent, wanted, std::nullopt));
+    std::erase_if(older, [&](const LogEvent& one) {
+      bool is_known = one.to && is_at_or_below(*filter.path, *one.to);  // the rename itself is listed by its new name
+      return one.at_us > former.until_us || is_known;
+    });
+    found.insert(found.begin(), older.begin(), older.end());
+  }
+  return Ok{};
+}
+
 // The end of a long trail is usually enough.
 Status add_trail(Agent& agent, const LogFilter& filter, std::vector<LogEvent>& events) {
   constexpr std::size_t kTailRows = 10'000;
@@ -134,6 +174,7 @@ Status add_trail(Agent& agent, const LogFilter& filter, std::vector<LogEvent>& e
   bool has_all = !filter.limit || filter.path || filter.since_us;
   if (!has_all) found = WARREN_TRY(read_trail_events(agent, filter, kTailRows + *filter.limit));
   if (has_all || found.size() < *filter.limit) found = WARREN_TRY(read_trail_events(agent, filter, std::nullopt));
+  if (filter.path) WARREN_TRY(add_former_events(agent, filter, found));
   std::ranges::move(found, std::back_inserter(events));
   return Ok{};
 }

@@ -7,6 +7,7 @@
 
 #include "agent/checkpoints.h"
 #include "fs/path_ops.h"
+#include "fs/tree_ops.h"
 #include "testing/fake_clock.h"
 #include "testing/matchers.h"
 #include "testing/temp_dir.h"
@@ -52,7 +53,7 @@ TEST_F(AgentLogTest, TheNewestChangeComesFirstAndSaysWhatIsThereNow) {
   write(*agent, "/a", "2");
   write(*agent, "/b", "1");
   ASSERT_OK(unlink(agent->fs(), "/b"));
-  EXPECT_THAT(log(), ElementsAre("removed /b", "added or removed /b", "wrote /a", "added /a"));
+  EXPECT_THAT(log(), ElementsAre("removed /b", "added /b", "wrote /a", "added /a"));
 }
 
 TEST_F(AgentLogTest, ARenamedFileHasItsHistoryUnderEachName) {
@@ -64,7 +65,59 @@ TEST_F(AgentLogTest, ARenamedFileHasItsHistoryUnderEachName) {
   write(*agent, "/b", "3");
   EXPECT_THAT(log(), ElementsAre("wrote /b", "renamed /a", "wrote /a", "added /a"));
   EXPECT_THAT(log({.path = "/a"}), ElementsAre("renamed /a", "wrote /a", "added /a"));
-  EXPECT_THAT(log({.path = "/b"}), ElementsAre("wrote /b", "renamed /a"));
+  EXPECT_THAT(log({.path = "/b"}), ElementsAre("wrote /b", "renamed /a", "wrote /a", "added /a"));
+}
+
+TEST_F(AgentLogTest, WhatWasRemovedIsNamedByThePathThatItHad) {
+  auto agent = open();
+  write(*agent, "/a", "1");
+  write(*agent, "/a", "2");
+  clock_.advance_ns(1'000'000'000);
+  ASSERT_OK(rename(agent->fs(), "/a", "/b"));
+  write(*agent, "/b", "3");
+  clock_.advance_ns(1'000'000'000);
+  ASSERT_OK(unlink(agent->fs(), "/b"));
+  EXPECT_THAT(log(), ElementsAre("removed /b", "wrote /b", "renamed /a", "wrote /a", "added /a"));
+  EXPECT_THAT(log({.path = "/b"}), ElementsAre("removed /b", "wrote /b", "renamed /a", "wrote /a", "added /a"));
+  std::vector<LogEvent> events = read_log(*open(OpenMode::kReadOnly), {}, clock_).take_value();
+  EXPECT_EQ(events[1].detail, "removed since");
+  EXPECT_EQ(events[2].to, "/b");
+}
+
+TEST_F(AgentLogTest, ANameThatComesAndGoesIsAddedAndRemovedInTurn) {
+  auto agent = open();
+  for (int i = 0; i < 2; ++i) {
+    write(*agent, "/a", "1");
+    write(*agent, "/a", "2");
+    clock_.advance_ns(1'000'000'000);
+    ASSERT_OK(unlink(agent->fs(), "/a"));
+  }
+  write(*agent, "/a", "3");
+  EXPECT_THAT(log(),
+              ElementsAre("added /a", "removed /a", "wrote /a", "added /a", "removed /a", "wrote /a", "added /a"));
+}
+
+TEST_F(AgentLogTest, WhatWasInARemovedDirectoryIsNamed) {
+  auto agent = open();
+  write(*agent, "/d/x", "1");
+  write(*agent, "/d/x", "2");
+  clock_.advance_ns(1'000'000'000);
+  ASSERT_OK(remove(agent->fs(), "/d", {.recursive = Recursive::kYes}));
+  std::vector<std::string> lines = log();
+  ASSERT_GE(lines.size(), 4U);
+  EXPECT_THAT(std::vector(lines.end() - 3, lines.end()), ElementsAre("wrote /d/x", "added /d/x", "added /d"));
+  EXPECT_THAT(lines, ::testing::Contains("removed /d"));
+  EXPECT_THAT(lines, ::testing::Contains("removed /d/x"));
+}
+
+TEST_F(AgentLogTest, AFileThatAnotherOneReplacedKeepsItsOwnHistory) {
+  auto agent = open();
+  write(*agent, "/a", "1");
+  write(*agent, "/b", "1");
+  write(*agent, "/a", "2");
+  clock_.advance_ns(1'000'000'000);
+  ASSERT_OK(rename(agent->fs(), "/b", "/a"));
+  EXPECT_THAT(log(), ElementsAre("renamed /b", "wrote /a", "added /b", "added /a"));
 }
 
 TEST_F(AgentLogTest, WhatIsInARenamedDirectoryHadAnotherPathBefore) {

@@ -97,11 +97,14 @@ struct Known {
 class JournalNarrator {
  public:
   JournalNarrator(Agent& agent, const LogFilter& filter, Known known)
-      : agent_(agent), filter_(filter), paths_(std::move(known.paths)), mentions_(std::move(known.mentions)) {}
+      : agent_(agent), filter_(filter), paths_(std::move(known.paths)), mentions_(std::move(known.mentions)) {
+    if (filter.path) wanted_.push_back(*filter.path);
+  }
 
   // Rows come from the newest back: of several changes of a name, the newest left what is there now.
   Status add(const JournalRow& row, std::size_t place) {
     std::vector<LogEvent> found;
+    name_removed(row);
     Entries entries = WARREN_TRY(entries_of(row));
     std::optional<Renamed> renamed = find_rename(row, entries, place);
     if (renamed) add_rename(*renamed, found);
@@ -111,11 +114,14 @@ class JournalNarrator {
     }
     add_nodes(row, entries, found);
     for (const Change& change : row.changes) WARREN_TRY(add_other(change, found));
+    if (is_on_trail(row)) found.clear();
     for (auto event = found.rbegin(); event != found.rend(); ++event) {
       event->at_us = row.at_us;
       events_.push_back(std::move(*event));
     }
+    remember_before(entries);
     if (renamed) rewind(*renamed);
+    for (std::uint64_t node : removed_nodes_) removed_at_.insert_or_assign(paths_.at(node), node);
     return Ok{};
   }
 
@@ -124,11 +130,18 @@ class JournalNarrator {
  private:
   static std::string parent_of(std::string_view path) { return std::string(split_parent(path).parent); }
 
-  bool is_wanted(std::string_view path) const { return !filter_.path || is_at_or_below(path, *filter_.path); }
+  bool is_wanted(std::string_view path) const {
+    return !filter_.path || std::ranges::any_of(wanted_, [&](const auto& one) { return is_at_or_below(path, one); });
+  }
 
+  using Name = std::pair<std::uint64_t, std::string>;  // a directory's inode and a name in it
   struct Entry {
-    bool is_newest = true;
+    Name name;
+    std::optional<bool> is_there;       // after the row; nullopt: unknown
     std::optional<std::uint64_t> node;  // what is there now, if it is the newest change of the name
+    std::size_t times = 0;              // how often the row has the name
+    bool is_removal = false;            // of a node that is gone; another may have got its name at once
+    bool is_replaced() const { return is_removal && is_there.value_or(false); }
   };
   using Entries = std::map<std::string, Entry>;  // by path
   struct Renamed {
@@ -136,15 +149,36 @@ class JournalNarrator {
     std::string to;
   };
 
-  void add(std::vector<LogEvent>& found, std::string verb, std::string_view subject) const {
+  void add(std::vector<LogEvent>& found, std::string_view verb, std::string_view subject,
+           std::string_view detail = "") const {
     if (!is_wanted(subject)) return;
     found.push_back({.at_us = 0,
                      .source = LogSource::kJournal,
                      .who = "",
-                     .verb = std::move(verb),
+                     .verb = std::string(verb),
                      .subject = std::string(subject),
                      .to = {},
-                     .detail = ""});
+                     .detail = std::string(detail)});
+  }
+
+  // Whoever removes the last name of a node notes that name, then the node: so it is known what the node was called.
+  // From the end: a directory is removed after what is in it.
+  void name_removed(const JournalRow& row) {
+    removed_names_.clear();
+    removed_nodes_.clear();
+    for (std::size_t i = row.changes.size(); i-- > 1;) {
+      const Change& node = row.changes[i];
+      const Change& entry = row.changes[i - 1];
+      bool is_pair = node.kind == ChangeKind::kAttributes && entry.kind == ChangeKind::kEntry;
+      if (!is_pair || paths_.contains(node.id)) continue;
+      auto dir = paths_.find(entry.id);
+      if (dir == paths_.end()) continue;
+      std::string path = join_path(dir->second, entry.name);
+      removed_names_.insert(path);
+      removed_nodes_.insert(node.id);
+      all_removed_.insert(node.id);
+      paths_.emplace(node.id, std::move(path));
+    }
   }
 
   // The names that a row is about, without drafts.
@@ -155,15 +189,35 @@ class JournalNarrator {
       bool is_known = change.kind == ChangeKind::kEntry && dir != paths_.end();
       if (!is_known) continue;  // of a directory that is gone: that it was removed is another change
       std::string path = join_path(dir->second, change.name);
-      if (is_draft_path(path) || entries.contains(path)) continue;
-      Entry entry{.is_newest = seen_names_.insert(path).second};
-      Result<Attributes> now = agent_.store().fs().lookup(Inode{change.id}, change.name);
-      bool is_gone = !now.ok() && now.error().code() == Code::kNotFound;
-      if (!now.ok() && !is_gone) return std::move(now).take_error();
-      if (now.ok()) entry.node = now->inode.value;
-      entries.emplace(std::move(path), entry);
+      if (is_draft_path(path)) continue;
+      auto known = entries.find(path);
+      if (known == entries.end()) {
+        Entry entry = WARREN_TRY(entry_at(path, change));
+        known = entries.emplace(std::move(path), entry).first;
+      }
+      ++known->second.times;
     }
     return entries;
+  }
+
+  Result<Entry> entry_at(const std::string& path, const Change& change) {
+    Entry entry{.name = {change.id, change.name},
+                .is_there = std::nullopt,
+                .node = std::nullopt,
+                .times = 0,
+                .is_removal = removed_names_.contains(path)};
+    if (!seen_names_.insert(entry.name).second) {
+      if (auto left = left_.find(entry.name); left != left_.end()) entry.is_there = left->second;
+      return entry;
+    }
+    entry.is_there = false;
+    if (all_removed_.contains(change.id)) return entry;  // nothing is left in a directory that is gone
+    Result<Attributes> now = agent_.store().fs().lookup(Inode{change.id}, change.name);
+    bool is_gone = !now.ok() && now.error().code() == Code::kNotFound;
+    if (!now.ok() && !is_gone) return std::move(now).take_error();
+    if (now.ok()) entry.node = now->inode.value;
+    entry.is_there = now.ok();
+    return entry;
   }
 
   // One name went, and another is that of a node which is older than this row and otherwise unchanged.
@@ -172,23 +226,29 @@ class JournalNarrator {
     std::size_t gone = 0;
     std::size_t moved = 0;
     for (const auto& [path, entry] : entries) {
-      if (!entry.is_newest) return std::nullopt;
-      if (!entry.node) {
+      if (!entry.is_there) return std::nullopt;
+      if (!*entry.is_there) {
         ++gone;
         renamed.from = path;
-        continue;
+        if (entry.is_removal) return std::nullopt;
+      } else if (is_moved_node(row, path, entry, place)) {
+        ++moved;
+        renamed.to = path;
       }
-      auto oldest = mentions_.find(*entry.node);
-      bool is_older = oldest != mentions_.end() && oldest->second > place;
-      bool is_changed = std::ranges::any_of(row.changes, [&](const Change& change) {
-        return change.id == *entry.node && (change.kind == ChangeKind::kData || change.kind == ChangeKind::kAttributes);
-      });
-      if (!is_older || is_changed) continue;
-      ++moved;
-      renamed.to = path;
     }
     bool is_rename = gone == 1 && moved == 1;
     return is_rename ? std::optional(std::move(renamed)) : std::nullopt;
+  }
+
+  // Whether the node at the path is older than the row, and otherwise unchanged.
+  bool is_moved_node(const JournalRow& row, const std::string& path, const Entry& entry, std::size_t place) const {
+    std::optional<std::uint64_t> node = entry.node;
+    if (auto removed = removed_at_.find(path); !node && removed != removed_at_.end()) node = removed->second;
+    auto oldest = node ? mentions_.find(*node) : mentions_.end();
+    bool is_older = oldest != mentions_.end() && oldest->second > place;
+    return is_older && std::ranges::none_of(row.changes, [&](const Change& change) {
+             return change.id == *node && (change.kind == ChangeKind::kData || change.kind == ChangeKind::kAttributes);
+           });
   }
 
   void add_rename(const Renamed& renamed, std::vector<LogEvent>& found) const {
@@ -202,34 +262,68 @@ class JournalNarrator {
                      .detail = ""});
   }
 
-  // Older rows are about the former name, which was there until it was renamed.
+  // Older rows are about the former name. Who asks for a file by its name wants to see its life under the former one,
+  // too.
   void rewind(const Renamed& renamed) {
     for (auto& [node, path] : paths_) {
-      if (is_at_or_below(path, renamed.to)) path = renamed.from + path.substr(renamed.to.size());
+      bool is_moved = is_at_or_below(path, renamed.to) && !removed_nodes_.contains(node);
+      if (!is_moved) continue;
+      std::string former = renamed.from + path.substr(renamed.to.size());
+      auto removed = removed_at_.find(path);
+      if (removed != removed_at_.end() && removed->second == node) {
+        removed_at_.erase(removed);
+        removed_at_.insert_or_assign(former, node);
+      }
+      path = std::move(former);
     }
-    left_there_.insert(renamed.from);
+    std::vector<std::string> former;
+    for (const std::string& path : wanted_) {
+      if (is_at_or_below(path, renamed.to)) former.push_back(renamed.from + path.substr(renamed.to.size()));
+    }
+    std::ranges::move(former, std::back_inserter(wanted_));
   }
 
-  void add_entry(const std::string& path, const Entry& entry, std::vector<LogEvent>& found) {
-    bool is_there = left_there_.erase(path) > 0;
-    if (is_there || (entry.is_newest && entry.node)) return add(found, "added", path);
-    add(found, entry.is_newest ? "removed" : "added or removed", path);
+  // What the next older change of each name has left there. A new name was free before, unless the row may be an
+  // exchange of two.
+  void remember_before(const Entries& entries) {
+    auto there = std::ranges::count_if(entries, [](const auto& one) { return one.second.is_there.value_or(false); });
+    for (const auto& [path, entry] : entries) {
+      left_.erase(entry.name);
+      bool was_there = entry.is_removal || (entry.is_there == false && entry.times == 1);
+      bool was_free = entry.is_there == true && entry.times == 1 && there == 1;
+      if (was_there || was_free) left_.emplace(entry.name, was_there);
+    }
+  }
+
+  void add_entry(const std::string& path, const Entry& entry, std::vector<LogEvent>& found) const {
+    std::string_view verb = "added or removed";
+    if (entry.is_there) verb = entry.is_replaced() ? "replaced" : *entry.is_there ? "added" : "removed";
+    add(found, verb, path);
   }
 
   void add_nodes(const JournalRow& row, const Entries& entries, std::vector<LogEvent>& found) const {
     std::uint64_t nameless = 0;
-    std::map<std::string, bool> nodes;  // path: content was written
+    struct Touched {
+      bool is_written = false;
+      bool is_gone = false;
+    };
+    std::map<std::string, Touched> nodes;  // by path
     for (const Change& change : row.changes) {
       if (change.kind != ChangeKind::kData && change.kind != ChangeKind::kAttributes) continue;
       auto path = paths_.find(change.id);
       if (path == paths_.end()) ++nameless;
-      else if (!is_draft_path(path->second)) nodes[path->second] |= change.kind == ChangeKind::kData;
+      if (path == paths_.end() || is_draft_path(path->second)) continue;
+      Touched& touched = nodes[path->second];
+      touched.is_written |= change.kind == ChangeKind::kData;
+      touched.is_gone = all_removed_.contains(change.id);
     }
-    for (const auto& [path, is_written] : nodes) {
+    for (const auto& [path, touched] : nodes) {
       if (entries.contains(path)) continue;  // its content goes without saying
       // A directory's times change with its entries.
       bool is_parent = std::ranges::any_of(entries, [&](const auto& one) { return parent_of(one.first) == path; });
-      if (!is_parent) add(found, is_written ? "wrote" : "changed mode, owner or times of", path);
+      if (is_parent) continue;
+      std::string_view verb = touched.is_written ? "wrote" : "changed mode, owner or times of";
+      add(found, verb, path, touched.is_gone ? "removed since" : "");
     }
     if (nameless == 0 || !found.empty() || !entries.empty() || filter_.path) return;
     add(found, nameless == 1 ? "changed something that has no name now" : "changed files that have no names now", "");
@@ -246,7 +340,7 @@ class JournalNarrator {
       .has_value();
       verb = is_there ? "set the key" : "removed the key";
     }
-    add(found, std::string(verb), change.name);
+    add(found, verb, change.name);
     return Ok{};
   }
 
@@ -254,8 +348,13 @@ class JournalNarrator {
   const LogFilter& filter_;
   std::map<std::uint64_t, std::string> paths_;  // as of the row that is shown
   const OldestMentions mentions_;
-  std::set<std::string> seen_names_;
-  std::set<std::string> left_there_;  // names that the next older change of them must have left there
+  std::set<Name> seen_names_;
+  std::map<Name, bool> left_;              // whether the next older change of the name has left something there
+  std::set<std::string> removed_names_;    // of nodes that the row has removed
+  std::set<std::uint64_t> removed_nodes_;  // these nodes
+  std::set<std::uint64_t> all_removed_;    // those of all newer rows, too
+  std::map<std::string, std::uint64_t> removed_at_;  // nodes that newer rows have removed, by path
+  std::vector<std::string> wanted_;                  // the filter's path, and its former names
   std::set<std::string> seen_keys_;
   std::vector<LogEvent> events_;
 };
@@ -264,14 +363,16 @@ class JournalNarrator {
 Result<std::vector<JournalRow>> read_rows_back(Store& store, const LogFilter& filter) {
   auto pages = WARREN_TRY(JournalPages::open(store));
   std::vector<JournalRow> all;
+  std::size_t shown = 0;
   for (;;) {
     std::vector<JournalRow> page = WARREN_TRY(pages->read());
     bool is_over = page.empty() || (filter.since_us && page.back().at_us < *filter.since_us);
     if (is_over) break;
     std::ranges::reverse(page);
-    std::erase_if(page, [](const JournalRow& row) { return is_on_trail(row) || row.changes.empty(); });
+    std::erase_if(page, [](const JournalRow& row) { return row.changes.empty(); });
+    shown += static_cast<std::size_t>(std::ranges::count_if(page, [](const auto& row) { return !is_on_trail(row); }));
     std::ranges::move(page, std::back_inserter(all));
-    bool is_enough = filter.limit && !filter.path && all.size() >= *filter.limit;
+    bool is_enough = filter.limit && !filter.path && shown >= *filter.limit;
     if (is_enough) break;
   }
   return all;

@@ -53,7 +53,11 @@ std::string guess(std::string_view id) {
   for (Result<std::vector<std::string>> some : {list_agents(), list_session_ids()}) {
     if (some.ok()) known.insert(known.end(), some->begin(), some->end());
   }
-  std::string meant = nearest(id, std::vector<std::string_view>(known.begin(), known.end()));
+  std::string meant;  // the shortest id that begins like this, or a similar one
+  for (const std::string& one : known) {
+    if (!id.empty() && one.starts_with(id) && (meant.empty() || one.size() < meant.size())) meant = one;
+  }
+  if (meant.empty()) meant = nearest(id, std::vector<std::string_view>(known.begin(), known.end()));
   return meant.empty() ? "" : fmt::format("did you mean {}?", quote(meant));
 }
 

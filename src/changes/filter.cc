@@ -131,7 +131,9 @@ Status check_paths(const AgentOverlay& overlay, const std::vector<std::string>& 
   TreeFinder base(overlay.base);
   for (const std::string& pattern : patterns) {
     Glob glob(pattern);
-    if (!glob.is_plain() || check_patterns({pattern}, changes).ok()) continue;
+    Status matched = check_patterns({pattern}, changes);
+    if (matched.ok()) continue;
+    if (!glob.is_plain()) return matched;
     std::string path = WARREN_TRY(normalise_path(pattern));
     bool is_there = WARREN_TRY(merged.find(path))
     .has_value() || WARREN_TRY(base.find(path))

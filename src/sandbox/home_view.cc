@@ -59,7 +59,7 @@ class HomeViewBuilder {
     view->freeze([&](const std::string& path) { return list_home_dir(join_path(options_.home, path)); });
     MadeHomeView made;
     for (const std::string& name : list_home_dir(options_.home).value_or(Names())) {
-      if (!view->shows(name)) ++made.hidden_entries;
+      if (!view->shows(name)) made.hidden_entries.push_back(name);
     }
     made.view = std::move(view);
     return made;

@@ -25,8 +25,8 @@ struct HomeViewOptions {
 };
 
 struct MadeHomeView {
-  std::shared_ptr<const PathView> view;  // shared with the filesystem that uses it
-  std::size_t hidden_entries = 0;        // entries of the home itself that it does not show
+  std::shared_ptr<const PathView> view;     // shared with the filesystem that uses it
+  std::vector<std::string> hidden_entries;  // names in the home itself that it does not show
 };
 
 // Reads directories of the home. One that cannot be read shows nothing new.

@@ -132,7 +132,7 @@ TEST_F(PlanTest, OfTheHomeOnlyToolsAndSettingsAreShown) {
   EXPECT_FALSE(view.shows(".cargo/credentials.toml"));
   EXPECT_FALSE(view.shows(".agentfs"));
   EXPECT_TRUE(PathView::refuses(view.root(), ".agentfs"));
-  EXPECT_EQ(made.home->shown.hidden_entries, 4U);  // .agentfs .netrc .ssh notes
+  EXPECT_EQ(made.home->shown.hidden_entries.size(), 4U);  // .agentfs .netrc .ssh notes
   options_.home_view = HomeView::kAll;
   made = plan();
   EXPECT_TRUE(made.home->shown.view->shows("notes"));

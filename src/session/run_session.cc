@@ -259,6 +259,9 @@ class Run {
     }
     if (options_.at) WARREN_TRY(go_back());
     home_ = plan.home;
+    list_readable(plan);
+    hidden_ = plan.paths_of(Plan::Kind::kHidden);
+    hidden_.insert(hidden_.end(), plan.absent.begin(), plan.absent.end());
     home_layer_ = WARREN_TRY(home_layer_file(options_.home_layer.value_or(HomeLayerScope::kShared), plan.base));
     if (options_.has_namespace) {
       MountSources sources = options_.mounts;
@@ -277,11 +280,20 @@ class Run {
                       .checkpoint_every = options_.checkpoint_every,
                       .checkpoint_tool_calls = options_.checkpoint_tool_calls,
                       .warn = [this](const std::string& message) { observer_.on_warning(message); }};
-    if (keeps_walls_) WARREN_TRY(store_walls(session_->path(), walls_));
+    if (keeps_walls_ && !options_.shows_walls_only) WARREN_TRY(store_walls(session_->path(), walls_));
     WARREN_TRY(start_run_server(*session_, plan, how, held, clock_));
     joined_ = WARREN_TRY(JoinedSession::join(*session_));
     if (joined_) return Ok{};
     return Error(Code::kUnavailable, "the session's server ended right after it started");
+  }
+
+  // Those in the home are places of its view, not of the plan.
+  void list_readable(const Plan& plan) {
+    readable_ = plan.paths_of(Plan::Kind::kReadable);
+    for (const std::string& path : options_.read) {
+      std::string whole = (std::filesystem::path(cwd_) / path).lexically_normal().string();
+      if (std::find(readable_.begin(), readable_.end(), whole) == readable_.end()) readable_.push_back(whole);
+    }
   }
 
   Status go_back() {
@@ -420,6 +432,9 @@ class Run {
             .entered_as = !is_owner_ ? EnteredAs::kJoiner
                           : is_new_  ? EnteredAs::kCreator
                                      : EnteredAs::kResumer,
+            .hosts = is_owner_ ? options_.network.words : std::vector<std::string>(),
+            .readable = readable_,
+            .hidden = hidden_,
             .home = home_,
             .home_layer = home_layer_};
   }
@@ -467,12 +482,26 @@ class Run {
     }
   }
 
+  // fish takes no prompt from the environment.
+  std::vector<std::string> words() const {
+    if (options_.shows_walls_only) return {"true"};
+    std::vector<std::string> all = options_.command;
+    bool is_fish = options_.marks_prompt && all.size() == 1 && base_name(all.front()) == "fish";
+    if (!is_fish) return all;
+    all.emplace_back("--init-command");
+    all.push_back(
+        fmt::format("functions -c fish_prompt warren_own_prompt; function fish_prompt; echo -n '({}) '; "
+                    "warren_own_prompt; end",
+                    session_->id()));
+    return all;
+  }
+
   Result<Ended> run_command() {
     std::string dir = is_within(cwd_, joined_->base()) ? cwd_ : joined_->base();
     Entering entering{.namespaces = joined_->take_namespaces(),
                       .writable = joined_->writable(),
                       .dir = dir,
-                      .words = options_.command,
+                      .words = words(),
                       .environment = environment(dir),
                       .limits = joined_->limits(),
                       .on_usr1 = [this] { joined_->ask_for_checkpoint(); },
@@ -521,6 +550,8 @@ class Run {
   std::optional<SessionDir> session_;
   std::optional<JoinedSession> joined_;
   std::unique_ptr<RunningEntry> running_;
+  std::vector<std::string> readable_;
+  std::vector<std::string> hidden_;
   std::optional<Plan::Home> home_;
   std::string home_layer_;
   SessionWalls kept_walls_;            // by earlier runs

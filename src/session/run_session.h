@@ -60,6 +60,7 @@ struct RunOptions {
   bool ignores_walls_when_joining = false;  // ignores sandbox options of a joiner, instead of refusing them
   AtEnd at_end = AtEnd::kKeepIfChanged;
   std::vector<std::string> command;
+  bool shows_walls_only = false;             // starts the sandbox as for the command, but does not run it
   bool marks_prompt = false;                 // the command is an interactive shell: its prompt names the session
   std::optional<std::string> process_label;  // how the session lists this run; default: the whole command
 };
@@ -80,8 +81,11 @@ struct RunFacts {
   std::vector<std::string> variables;  // names of the environment, like the following
   std::vector<std::string> held_back;
   EnteredAs entered_as = EnteredAs::kCreator;
-  std::optional<Plan::Home> home;  // for the run that started the sandbox, if the home has a layer
-  std::string home_layer;          // its file
+  std::vector<std::string> hosts;     // that may be reached by name, as asked for; like the following for the run that
+  std::vector<std::string> readable;  // started the sandbox: paths that --read shows
+  std::vector<std::string> hidden;    // paths
+  std::optional<Plan::Home> home;     // for the run that started the sandbox, if the home has a layer
+  std::string home_layer;             // its file
 };
 
 struct RunEnd {

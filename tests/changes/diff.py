@@ -49,6 +49,7 @@ class Diff(Case):
         self.assertEqual(self.w.lines("d/x", "a"), ["M f /a", "M f /d/x"])
         self.assertEqual(self.w.lines("/*/x"), ["M f /d/x", "M f /e/x"])
         self.assertIn("no changes match '/nothing'", self.w.fails("diff", self.w.id, "/nothing"))
+        self.assertIn("no changes match 'noth*'", self.w.fails("diff", self.w.id, "noth*"))
 
     def test_a_file_that_was_only_read_or_written_back_is_not_a_change(self):
         self.fill(a="1\n", b="2\n")

@@ -94,7 +94,7 @@ class Runs(commanding.Commands):
             home-layer = "project"
         """)
         walls = self.world.run("--walls", "--", "true", env=env).stderr
-        for line in ("network: hosts by name, through a proxy", "processes: 500 ", "cpu time: 100 s", "memory: not limited"):
+        for line in ("network: hosts by name, through a proxy", "network: may reach allowed.example, pypi\n", "processes: 500 ", "cpu time: 100 s", "memory: not limited"):
             self.assertIn(line, walls)
         self.assertRegex(walls, "(?m)^environment: .*GH_TOKEN")
         self.assertRegex(walls, "(?m)^environment held back: .*OTHER_TOKEN")

@@ -135,9 +135,10 @@ class Limits(escaping.Escape):
             return subprocess.run(["sh", "-c", enter, "sh", *self.world.words("run", *words)], cwd=self.world.base, text=True,
                                   env=self.world.environment(), capture_output=True, timeout=sandboxed.PATIENCE_SECONDS)
 
-        done = run("--walls", "--memory", "200M", "--processes", "100", "--", sandboxed.PYTHON, "-c", script)
+        done = run("--walls", "--memory", "200M", "--processes", "100")
         self.assertIn("memory: 200.0 MiB for the whole run (cgroup)\n", done.stderr)
         self.assertIn("processes: 100 for the whole run (cgroup)\n", done.stderr)
+        done = run("--memory", "200M", "--processes", "100", "--", sandboxed.PYTHON, "-c", script)
         self.assertEqual(done.stdout, "killed\n", done.stderr)
         done = run("--processes", "50", "--", "sh", "-c", "for i in $(seq 200); do sleep 60 & done; echo not reached")
         self.assertNotIn("not reached", done.stdout)

@@ -103,9 +103,9 @@ class Namespaces:
                 file.write_text("namespace = false\n")
                 for path in (file, file.parent, file.parent.parent):
                     os.chown(path, self.uid, self.uid)
-            done = self.world.run("--walls", *options, "--", "sh", "-c", "echo ${WARREN_NAMESPACE-none}; ls -d /agent")
+            done = self.world.run(*options, "--", "sh", "-c", "echo ${WARREN_NAMESPACE-none}; ls -d /agent")
             self.assertEqual(done.stdout, "none\n")
-            self.assertIn("memory and messages: no", done.stderr)
+            self.assertIn("memory and messages: no", self.world.run("--walls", *options, "--", "true").stderr)
         file.write_text("namespace = 1\n")
         done = self.world.run("--", "true")
         self.assertIn("'namespace' must be true or false", done.stderr)

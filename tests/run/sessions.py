@@ -315,6 +315,20 @@ class Sessions(commanding.Commands):
         listed = json.loads(self.world.warren("sessions", "--json").stdout)
         self.assertEqual(listed[2]["changes"], {"added": 2, "modified": 0, "deleted": 1, "renamed": 0})
 
+    def test_the_columns_of_sessions_line_up_and_shared_files_are_listed_once(self):
+        for name in ("a", "b", "c"):
+            self.ok("--session", name, "--", "sh", "-c", f"echo x > f; echo y > g; echo z > {name}")
+        self.ok("--session", "d", "--", "sh", "-c", "echo x > g")
+        self.assertEqual(self.world.warren("checkpoint", "session:b", "take", "one").returncode, 0)
+        lines = self.world.warren("sessions").stdout.splitlines()
+        column = lines[0].index("STATE")
+        self.assertIn("3 + checkpoints", "".join(lines))
+        self.assertEqual([line[column:].split()[0] for line in lines[1:5]], ["ended"] * 4)
+        ids = [line.split()[0] for line in lines[1:5]]
+        three = [one for one in ids if one != "d"]
+        self.assertEqual(sorted(lines[5:]), sorted([f"{three[0]}, {three[1]} and {three[2]} all change /f",
+                                                    f"{ids[0]}, {ids[1]}, {ids[2]} and {ids[3]} all change /g"]))
+
     def test_sessions_are_pruned(self):
         self.ok("--session", "full", "--", "sh", "-c", "echo x > f")
         self.ok("--session", "empty", "--keep", "--", "true")
@@ -365,11 +379,37 @@ class Sessions(commanding.Commands):
         done = self.world.warren("diff", made_up[:4] + "-chose")
         self.assertIn(f"no agent or session '{made_up[:4]}-chose'", done.stderr)
         self.assertIn(f"did you mean '{made_up[:4]}-chosen'?", done.stderr)
+        self.ok("--session", "rv-long-name", "--", "sh", "-c", "echo x > f")
+        self.ok("--session", "r1", "--", "sh", "-c", "echo x > f")
+        self.assertIn("did you mean 'rv-long-name'?", self.world.warren("diff", "rv").stderr)
 
     def test_walls_without_a_command_are_only_printed(self):
         done = self.world.run("--walls")
         self.assertEqual((done.returncode, done.stdout, self.world.sessions()), (0, "", []), done.stderr)
         self.assertIn(f"copy-on-write: {self.world.base}", done.stderr)
+
+    def test_walls_with_a_command_are_the_plan_for_it_and_nothing_runs(self):
+        secret = self.world.base / "file"
+        shown = self.world.home / "shown"
+        shown.mkdir()
+        (self.world.home / "kept back").mkdir()
+        done = self.world.run("--walls", "--session", "s", "--hide", secret, "--read", shown, "--net", "one.example", "--net", "two.example:22",
+                              "--", "sh", "-c", "echo ran > made; echo ran")
+        self.assertEqual((done.returncode, done.stdout, self.world.sessions()), (0, "", []), done.stderr)
+        self.assertFalse((self.world.base / "made").exists())
+        for line in (f"hidden: {secret}\n", f"readable: {shown}\n", "network: may reach one.example, two.example:22\n", "read-only: everything else"):
+            self.assertIn(line, done.stderr)
+        self.assertRegex(done.stderr, r"(?m)^hidden in .*kept back")
+        self.assertNotRegex(done.stderr, r"(?m)^hidden in .*shown")
+        for option in ("--keep", "--discard", "--quiet"):
+            self.assertEqual(self.world.run("--walls", option).returncode, 2)
+
+    def test_walls_of_a_session_leave_it_as_it_is(self):
+        self.ok("--session", "s", "--", "sh", "-c", "echo x > f")
+        self.assertIn("wrote /f", self.world.warren("log", cwd=self.world.base).stdout)  # the only session here
+        done = self.world.run("--session", "s", "--walls", "--hide", self.world.base / "file")
+        self.assertIn(f"hidden: {self.world.base}/file\n", done.stderr)
+        self.assertEqual(self.world.inside("s", "cat", "file"), (self.world.base / "file").read_text())
 
     def test_a_running_session_is_neither_renamed_nor_deleted(self):
         process, _ = self.begin("s", "echo on; read line")

@@ -266,6 +266,15 @@ class Terminal(unittest.TestCase):
         self.assertEqual(screen.end(), 0)
         self.assertIn("warren diff session:t", screen.seen)
 
+    def test_the_prompt_of_a_named_shell_names_the_session(self):
+        for shell in ("bash", "fish"):
+            with self.subTest(shell):
+                screen = self.screen(*self.world.words("run", "--session", shell + "-s", "--", shell))
+                screen.expect("new session")
+                screen.expect(rf"\({shell}-s\) ")
+                screen.type("exit\n")
+                self.assertEqual(screen.end(), 0)
+
     def test_deleting_a_session_asks(self):
         self.world.inside("t", "sh", "-c", "echo x > f")
         for answer, stays in (("n", True), ("y", False)):

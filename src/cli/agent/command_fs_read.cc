@@ -275,7 +275,7 @@ Result<Exit> run_find(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_agent(context, args, Use::kRead));
   FindOptions options = WARREN_TRY(find_options(args, context.out.zone()));
   Json list = Json::array();
-  WARREN_TRY(find(agent->fs(), args.get("PATH"), options, [&](const WalkEntry& entry) -> Status {
+  Status found = find(agent->fs(), args.get("PATH"), options, [&](const WalkEntry& entry) -> Status {
     if (args.has("json")) {
       list.push_back(attributes_json("path", entry.path, entry.attributes));
     } else if (args.has("null")) {
@@ -284,7 +284,14 @@ Result<Exit> run_find(Context& context, const Arguments& args) {
       context.out.line(context.out.paint(ink_of(entry.attributes), context.out.exact_name(entry.path)));
     }
     return context.out.status();
-  }));
+  });
+  const std::string& path = args.get("PATH");
+  bool is_pattern = !found.ok() && found.error().code() == Code::kNotFound && path.find_first_of("*?[") != path.npos;
+  if (is_pattern) {
+    return Error(Code::kNotFound, std::string(found.error().message()),
+                 fmt::format("PATH is where to start; names are found by `find / -name {}`", quote(path)));
+  }
+  WARREN_TRY(std::move(found));
   if (args.has("json")) context.out.json(list);
   return end_reading(*agent);
 }

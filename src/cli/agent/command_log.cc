@@ -8,6 +8,7 @@
 #include "base/path.h"
 #include "base/printable.h"
 #include "cli/agent/checkpoint_output.h"
+#include "cli/changes/session_here.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/attributes_json.h"
@@ -78,7 +79,8 @@ Result<std::unique_ptr<Agent>> open_for_log(Context& context, const Arguments& a
   return Agent::open({.id_or_path = args.get("ID"), .mode = OpenMode::kReadOnly, .layers = layers}, context.clock);
 }
 
-Result<Exit> run_log(Context& context, const Arguments& args) {
+Result<Exit> run_log(Context& context, const Arguments& given) {
+  Arguments args = WARREN_TRY(with_session_here(given));
   LogFilter filter = WARREN_TRY(log_filter(context, args));
   auto agent = WARREN_TRY(open_for_log(context, args));
   std::vector<LogEvent> events = WARREN_TRY(read_log(*agent, filter, context.clock));
@@ -107,7 +109,7 @@ Command make_log() {
               "Who made a change is known if it is in the audit trail (`warren audit ID on`); '-' stands for unknown. "
               "With PATH: what happened to it and below it, and in which checkpoints it was changed; "
               "`warren fs ID cat PATH@CHECKPOINT` prints a file as it was.",
-          .positionals = {id_argument(),
+          .positionals = {optional_id_argument(),
                           {.name = "PATH",
                            .help = "a path inside the agent; it may be deleted",
                            .times = Times::kOptional,

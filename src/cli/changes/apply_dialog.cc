@@ -52,8 +52,9 @@ Result<std::optional<std::vector<bool>>> ask_about_hunks(Context& context, const
   std::vector<bool> is_taken(hunks.size(), false);
   for (std::size_t i = 0; i < hunks.size();) {
     show_text(context, unified_hunks(before, after, {hunks[i]}));
-    std::string answer = WARREN_TRY(
-        ask(context, fmt::format("  part {} of {}: [y]es [n]o [a]ll the rest [d]one [q]uit? ", i + 1, hunks.size())));
+    std::string answer =
+        WARREN_TRY(ask(context, fmt::format("  part {} of {}: [y]es [n]o [a]ll the rest [d]one [q]uit [?]help ", i + 1,
+                                            hunks.size())));
     switch (answer.empty() ? '?' : answer[0]) {
       case 'y': is_taken[i++] = true; break;
       case 'n': ++i; break;
@@ -89,9 +90,11 @@ Result<Answer> ask_about(Context& context, const AgentOverlay& overlay, const Tr
   Remarks remarks = WARREN_TRY(remarks_of(overlay, change));
   std::string line = change_line(change) + remarks_text(context.err, remarks);
   if (conflict != nullptr) line += fmt::format("  (conflict: {})", *conflict);
+  std::optional<ChangeParts> parts = WARREN_TRY(load_parts(overlay, change));
+  if (parts) line += fmt::format("  ({} part{})", parts->hunks.size(), parts->hunks.size() == 1 ? "" : "s");
   for (;;) {
     std::string answer =
-        WARREN_TRY(ask(context, fmt::format("{}\n  [y]es [n]o [s]plit [d]iff [m]erge [a]ll [q]uit? ", line)));
+        WARREN_TRY(ask(context, fmt::format("{}\n  [y]es [n]o [s]plit [d]iff [m]erge [a]ll [q]uit [?]help ", line)));
     char letter = answer.empty() ? '?' : answer[0];
     switch (letter) {
       case 'y': return Answer::kYes;

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <array>
+
 #include <fmt/format.h>
 
 #include "agent/locate.h"
@@ -34,9 +37,17 @@ std::optional<std::string> find_repository_here() {
   return find_repository_top(*here, *home);
 }
 
+// A shell without arguments, which asks for commands.
+bool is_bare_shell(const std::vector<std::string>& command) {
+  constexpr std::array<std::string_view, 6> kShells{"bash", "zsh", "sh", "dash", "ksh", "fish"};
+  return command.size() == 1 && std::ranges::find(kShells, base_name(command.front())) != kShells.end();
+}
+
 Result<Exit> run_run(Context& context, const Arguments& args) {
   if (args.has("keep") && args.has("discard")) return refuse(context, "--keep and --discard cannot be used together");
-  if (args.has("quiet") && args.has("walls")) return refuse(context, "--quiet and --walls cannot be used together");
+  bool runs_otherwise = args.has("quiet") || args.has("keep") || args.has("discard") || args.has("at");
+  if (args.has("walls") && runs_otherwise)
+    return refuse(context, "--walls cannot be used with --quiet, --keep, --discard or --at: it runs nothing");
   RunOptions options;
   options.session = args.find("session");
   if (options.session) options.session = std::string(session_id_of(*options.session));
@@ -75,10 +86,11 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
   }
   options.at_end = args.has("keep") ? AtEnd::kKeep : args.has("discard") ? AtEnd::kDiscard : AtEnd::kKeepIfChanged;
   options.command = list_of(args, "COMMAND");
-  if (options.command.empty() && args.has("walls")) options.command = {"true"};  // nothing but the walls is wanted
-  if (options.command.empty() && is_terminal(context.input)) {
-    options.command = {shell_of_user()};
-    options.marks_prompt = true;
+  options.shows_walls_only = args.has("walls");
+  if (options.command.empty() && options.shows_walls_only) options.command = {"true"};
+  if (is_terminal(context.input)) {
+    options.marks_prompt = options.command.empty() || is_bare_shell(options.command);
+    if (options.command.empty()) options.command = {shell_of_user()};
   }
   if (args.has("quiet")) return run_quietly(context, options);
   return run_and_report(context, options, args.has("walls") ? ShowWalls::kYes : ShowWalls::kNo);
@@ -148,7 +160,7 @@ Command make_run() {
            {.name = "discard", .help = "delete the session and all its changes at the end"},
            {.name = "quiet", .letter = 'q', .help = "print nothing about the session, except failures"},
            {.name = "walls",
-            .help = "print the sandbox's restrictions before the command starts; without COMMAND, only print them"}},
+            .help = "print the sandbox's restrictions, as they would be for COMMAND, and run nothing"}},
       .subcommands = {},
       .handler = run_run};
   for (const std::vector<Option>& more :

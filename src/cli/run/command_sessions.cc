@@ -1,8 +1,7 @@
 #include <algorithm>
 #include <chrono>
-#include <iterator>
 #include <map>
-#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -21,7 +20,8 @@
 namespace warren::cli {
 namespace {
 
-constexpr std::size_t kSharedShown = 3;
+constexpr std::size_t kSharedShown = 3;   // files of one group of sessions
+constexpr std::size_t kSharedLines = 20;  // groups of sessions
 
 // A session with what it has changed; nullopt if that cannot be read, for example because the base is gone.
 struct ListedSession {
@@ -87,22 +87,43 @@ std::string age_text(std::int64_t seconds) {
   return fmt::format("{}d", seconds / (24 * 3600));
 }
 
-// Sessions of one base that change the same files: whoever applies both must merge.
+// "a", "a and b", "a, b and c"
+std::string joined_ids(const std::vector<std::string>& ids) {
+  std::string text = ids.front();
+  for (std::size_t i = 1; i < ids.size(); ++i) text += (i + 1 < ids.size() ? ", " : " and ") + ids[i];
+  return text;
+}
+
+// Those sessions that change the same files of one base, with the files: whoever applies them must merge.
+using SharedFiles = std::map<std::vector<std::string>, std::vector<std::string>>;
+
+SharedFiles find_shared(const std::vector<ListedSession>& all) {
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> by_file;  // base and path: sessions
+  for (const ListedSession& session : all) {
+    if (!session.summary) continue;
+    for (const std::string& file : session.summary->files)
+      by_file[{session.info.base, file}].push_back(session.info.id);
+  }
+  SharedFiles shared;
+  for (const auto& [file, ids] : by_file) {
+    if (ids.size() > 1) shared[ids].push_back(file.second);
+  }
+  return shared;
+}
+
 void print_shared(Output& out, const std::vector<ListedSession>& all) {
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    for (std::size_t j = i + 1; j < all.size(); ++j) {
-      bool is_comparable = all[i].summary && all[j].summary && all[i].info.base == all[j].info.base;
-      if (!is_comparable) continue;
-      std::vector<std::string> both;
-      std::set_intersection(all[i].summary->files.begin(), all[i].summary->files.end(), all[j].summary->files.begin(),
-                            all[j].summary->files.end(), std::back_inserter(both));
-      if (both.empty()) continue;
-      std::string names;
-      for (std::size_t k = 0; k < both.size() && k < kSharedShown; ++k)
-        names += fmt::format("{}{}", names.empty() ? "" : ", ", out.name(both[k]));
-      if (both.size() > kSharedShown) names += fmt::format(" and {} more", both.size() - kSharedShown);
-      out.print("{} and {} both change {}\n", all[i].info.id, all[j].info.id, names);
+  SharedFiles shared = find_shared(all);
+  std::size_t lines = 0;
+  for (const auto& [ids, files] : shared) {
+    if (lines++ == kSharedLines) {
+      out.print("and {} more groups of sessions change the same files\n", shared.size() - kSharedLines);
+      return;
     }
+    std::string names;
+    for (std::size_t k = 0; k < files.size() && k < kSharedShown; ++k)
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", out.name(files[k]));
+    if (files.size() > kSharedShown) names += fmt::format(" and {} more", files.size() - kSharedShown);
+    out.print("{} {} change {}\n", joined_ids(ids), ids.size() == 2 ? "both" : "all", names);
   }
 }
 
@@ -116,11 +137,16 @@ Result<Exit> run_list(Context& context, const Arguments& args) {
   }
   if (all.empty()) return Exit::kOk;
   std::size_t columns = 2;
-  for (const ListedSession& session : all) columns = std::max(columns, columns_of(session.info.id));
+  std::size_t change_columns = std::string_view("CHANGES").size();
+  for (const ListedSession& session : all) {
+    columns = std::max(columns, columns_of(session.info.id));
+    change_columns = std::max(change_columns, columns_of(changes_text(session)));
+  }
   auto row = [&](std::string id, std::string changes, std::string age, std::string size, std::string state,
                  std::string base) {
-    context.out.print("{}  {}  {}  {}  {}  {}\n", pad_right(std::move(id), columns), pad_left(std::move(changes), 7),
-                      pad_left(std::move(age), 4), pad_left(std::move(size), 10), pad_right(std::move(state), 7), base);
+    context.out.print("{}  {}  {}  {}  {}  {}\n", pad_right(std::move(id), columns),
+                      pad_right(std::move(changes), change_columns), pad_left(std::move(age), 4),
+                      pad_left(std::move(size), 10), pad_right(std::move(state), 7), base);
   };
   row("ID", "CHANGES", "AGE", "SIZE", "STATE", "BASE");
   std::int64_t now = context.clock.now().seconds;

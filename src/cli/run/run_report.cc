@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t kNamesShown = 8;
 constexpr std::size_t kHostsShown = 20;
+constexpr std::size_t kHiddenShown = 100;
 
 std::string joined_names(const std::vector<std::string>& names, std::size_t count_max) {
   std::string text;
@@ -67,7 +68,7 @@ class RunReport final : public RunObserver {
       err_.line(fmt::format("{} session {}, base {}", word_of(facts.entered_as), err_.paint(Ink::kBold, facts.id),
                             printable(facts.base)));
     }
-    bool hides_entries = facts.home && facts.home->shown.hidden_entries > 0;
+    bool hides_entries = facts.home && !facts.home->shown.hidden_entries.empty();
     if (hides_entries && (err_.is_terminal() || walls_ == ShowWalls::kYes)) print_hidden(*facts.home);
     if (!facts.held_back.empty()) err_.line(held_back_line(facts, "--env NAME passes one"));
     if (walls_ == ShowWalls::kYes) print_walls(facts);
@@ -109,7 +110,7 @@ class RunReport final : public RunObserver {
   }
 
   void print_hidden(const Plan::Home& home) {
-    std::size_t count = home.shown.hidden_entries;
+    std::size_t count = home.shown.hidden_entries.size();
     bool shows_all = home.view == HomeView::kAll;
     err_.line(fmt::format("{} of your home directory {} hidden: --read PATH shows one{}",
                           count == 1 ? "1 entry" : fmt::format("{} entries", count), count == 1 ? "is" : "are",
@@ -127,6 +128,20 @@ class RunReport final : public RunObserver {
     }
   }
 
+  void print_hidden_paths(const RunFacts& facts) {
+    if (facts.entered_as == EnteredAs::kJoiner) {
+      err_.line("hidden: what the run hides that started the session");
+      return;
+    }
+    std::size_t shown = std::min(facts.hidden.size(), kHiddenShown);
+    for (std::size_t i = 0; i < shown; ++i) err_.line(fmt::format("hidden: {}", printable(facts.hidden[i])));
+    if (shown < facts.hidden.size()) err_.line(fmt::format("hidden: {} more paths", facts.hidden.size() - shown));
+    bool hides_entries = facts.home && !facts.home->shown.hidden_entries.empty();
+    if (!hides_entries) return;
+    err_.line(fmt::format("hidden in {}: {}", printable(facts.home->path),
+                          joined_names(facts.home->shown.hidden_entries, kHiddenShown)));
+  }
+
   void print_walls(const RunFacts& facts) {
     err_.line(fmt::format("copy-on-write: {}", printable(facts.base)));
     if (facts.home) {
@@ -134,6 +149,9 @@ class RunReport final : public RunObserver {
       print_sign_ins(*facts.home);
     }
     for (const std::string& path : facts.allowed) err_.line(fmt::format("writable: {}", printable(path)));
+    err_.line("read-only: everything else on this machine that is not hidden; /tmp is private");
+    for (const std::string& path : facts.readable) err_.line(fmt::format("readable: {}", printable(path)));
+    print_hidden_paths(facts);
     err_.line(fmt::format("memory and messages: {}", facts.namespace_path.empty() ? "no" : facts.namespace_path));
     if (facts.relay) {
       err_.line(fmt::format("messages: those of {} at the relay {}", facts.relay->name, printable(facts.relay->root)));
@@ -150,6 +168,8 @@ class RunReport final : public RunObserver {
                              : fmt::format(", which uses your proxy {}", joined_names(facts.upstreams, kNamesShown));
     err_.line(fmt::format("network: {}{}",
                           is_by_name ? "hosts by name, through a proxy" : warren::word_of(facts.network), onward));
+    if (is_by_name && !facts.hosts.empty())
+      err_.line(fmt::format("network: may reach {}", joined_names(facts.hosts, facts.hosts.size())));
     err_.line(fmt::format("environment: {}", joined_names(facts.variables, facts.variables.size())));
     if (!facts.held_back.empty()) {
       err_.line(fmt::format("environment held back: {}", joined_names(facts.held_back, facts.held_back.size())));

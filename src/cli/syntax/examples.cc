@@ -52,9 +52,9 @@ const std::vector<Examples>& agent_examples() {
       {"tools stats", {"warren tools notes stats"}},
       {"info", {"warren info notes", "warren info notes --bytes"}},
       {"key", {"warren key notes"}},
-      {"encrypt", {"warren encrypt notes"}},
-      {"rekey", {"warren rekey notes"}},
-      {"decrypt", {"warren decrypt notes"}},
+      {"encrypt", {"warren encrypt notes  # the whole agent file", "warren encrypt notes '/secrets/**'"}},
+      {"rekey", {"warren rekey notes", "warren rekey notes '/secrets/**'"}},
+      {"decrypt", {"warren decrypt notes", "warren decrypt notes '/secrets/**'"}},
       {"quota", {"warren quota notes", "warren quota notes --bytes 2G --inodes none"}},
       {"sql", {"warren sql notes 'SELECT count(*) FROM fs_inode'"}},
       {"checkpoint take", {"warren checkpoint notes take before-the-rewrite"}},
@@ -217,6 +217,37 @@ const std::vector<Examples>& relay_examples() {
   return kAll;
 }
 
+// Commands that only have subcommands, and the program itself.
+const std::vector<Examples>& group_examples() {
+  static const std::vector<Examples> kAll{
+      {"",
+       {"warren run --session fix -- claude  # an agent that changes nothing of yours", "warren diff fix",
+        "warren apply fix"}},
+      {"fs", {"warren fs notes ls -l", "warren fs notes cat /plan.md", "warren fs notes grep TODO /src"}},
+      {"kv", {"warren kv notes set count 3", "warren kv notes get count", "warren kv notes list"}},
+      {"vfs", {"warren vfs notes ls /mem", "warren vfs notes write /mem/working/plan 'next: tests'"}},
+      {"policy", {"warren policy notes show", "warren policy notes explain write /mem/working/plan"}},
+      {"context", {"warren context notes add docs", "warren context notes search 'how to deploy'"}},
+      {"audit", {"warren audit notes on", "warren audit notes show --since 2026-01-31", "warren audit notes verify"}},
+      {"trust", {"warren trust add planner.json", "warren trust show"}},
+      {"host", {"warren host up", "warren host status"}},
+      {"serve", {"warren serve mcp notes"}},
+      {"mcp", {"warren mcp install claude notes"}},
+      {"home", {"warren home diff", "warren home apply .config/tool"}},
+      {"prune", {"warren prune mounts"}},
+      {"relay", {"warren relay up", "warren relay send bob 'tests pass' --from alice", "warren relay inbox bob"}},
+      {"relay dead", {"warren relay dead list", "warren relay dead redeliver 3"}},
+      {"relay archive", {"warren relay archive list", "warren relay archive prune --older 7d"}},
+      {"relay attachments", {"warren relay attachments list"}},
+      {"tools", {"warren tools notes start search --params '{\"q\": \"x\"}'", "warren tools notes stats"}},
+      {"checkpoint",
+       {"warren checkpoint notes take before-the-rewrite", "warren checkpoint notes diff before-the-rewrite",
+        "warren checkpoint notes restore before-the-rewrite"}},
+      {"completions", {"warren completions install"}},
+  };
+  return kAll;
+}
+
 Command* find_command(Command& root, std::string_view path) {
   Command* at = &root;
   while (!path.empty()) {
@@ -236,7 +267,8 @@ Command* find_command(Command& root, std::string_view path) {
 }  // namespace
 
 void add_examples_to(Command& root) {
-  for (const auto* table : {&agent_examples(), &namespace_examples(), &run_examples(), &relay_examples()}) {
+  for (const auto* table :
+       {&group_examples(), &agent_examples(), &namespace_examples(), &run_examples(), &relay_examples()}) {
     for (const Examples& one : *table) {
       Command* command = find_command(root, one.path);
       if (command != nullptr && command->examples.empty()) command->examples = one.lines;
