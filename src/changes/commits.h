@@ -64,7 +64,6 @@ class CommitImport {
     std::string subject;      // of the last one
   };
   Result<Description> describe();
-  bool is_merged() const { return is_merged_; }  // the base's HEAD contains the agent's
   // What the commits change that runs by itself (changes/remarks.h) once they are merged.
   Result<std::vector<SelfRunningFile>> list_self_running();
   // A branch or tag of the base's repository that contains the commit; "" if there is none.

@@ -235,38 +235,6 @@ class Discarder {
   std::unordered_set<std::string> uncovered_;
 };
 
-Status drop_chosen(const AgentOverlay& overlay, const std::vector<TreeChange>& all, const Selection& chosen,
-                   const ChangeFilter& filter, Agent* on_record_of) {
-  TreeFinder base(overlay.base);
-  UpperTree tree = WARREN_TRY(UpperTree::read(overlay, base));
-  LinkCounts links = WARREN_TRY(LinkCounts::begin(overlay, tree, base));
-  InUse in_use = on_record_of != nullptr ? find_use(*on_record_of) : InUse::kNo;
-  WARREN_TRY(Discarder(overlay, all, chosen, tree, base, in_use).run(filter));
-  return links.update(overlay, base);
-}
-
-Result<std::vector<TreeChange>> commit_dropped(Unit& unit, std::vector<TreeChange> dropped, AuditLog* log,
-                                               Agent* on_record_of) {
-  if (log == nullptr) {
-    WARREN_TRY(unit.commit());
-    return dropped;
-  }
-  std::vector<std::string> paths;
-  for (const TreeChange& change : dropped) paths.push_back(change.path);
-  AuditLog::Scope scope(*log, operators_events(*on_record_of, "discard", paths));
-  WARREN_TRY(unit.commit());
-  return dropped;
-}
-
-bool is_as_listed(const TreeChange& now, const TreeChange& listed) {
-  if (now.kind != listed.kind || now.after.has_value() != listed.after.has_value()) return false;
-  if (!now.after || now.after->is_directory()) return true;  // what is in a directory is listed by itself
-  const Attributes& a = *now.after;
-  const Attributes& b = *listed.after;
-  return a.inode == b.inode && a.mode == b.mode && a.owner == b.owner && a.size == b.size && a.mtime == b.mtime &&
-         a.ctime == b.ctime;
-}
-
 }  // namespace
 
 Result<std::vector<TreeChange>> list_discarded(const AgentOverlay& overlay, const ChangeFilter& filter) {
@@ -286,28 +254,22 @@ Result<std::vector<TreeChange>> discard_changes(const AgentOverlay& overlay, con
   Selection chosen(all);
   chosen.take_if(filter);
   chosen.complete_for_discard();
-  WARREN_TRY(drop_chosen(overlay, all, chosen, filter, on_record_of));
-  return commit_dropped(*unit, chosen.list(), log, on_record_of);
-}
-
-Result<std::vector<TreeChange>> discard_listed(const AgentOverlay& overlay, const std::vector<TreeChange>& listed,
-                                               Agent& on_record_of) {
-  std::unordered_map<std::string_view, const TreeChange*> wanted;
-  for (const TreeChange& change : listed) wanted.emplace(change.path, &change);
-  AuditLog* log = WARREN_TRY(on_record_of.operators_audit());
-  auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kWrite));
-  std::vector<TreeChange> all = WARREN_TRY(list_changes(overlay));
-  Selection chosen(all);
-  ChangeFilter filter = [&](std::string_view path) { return wanted.contains(path); };
-  chosen.take_if(filter);
-  chosen.complete_for_discard();
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (!chosen.has(i)) continue;
-    auto found = wanted.find(all[i].path);
-    if (found == wanted.end() || !is_as_listed(all[i], *found->second)) return std::vector<TreeChange>();
+  TreeFinder base(overlay.base);
+  UpperTree tree = WARREN_TRY(UpperTree::read(overlay, base));
+  LinkCounts links = WARREN_TRY(LinkCounts::begin(overlay, tree, base));
+  InUse in_use = on_record_of != nullptr ? find_use(*on_record_of) : InUse::kNo;
+  WARREN_TRY(Discarder(overlay, all, chosen, tree, base, in_use).run(filter));
+  WARREN_TRY(links.update(overlay, base));
+  std::vector<TreeChange> dropped = chosen.list();
+  if (log == nullptr) {
+    WARREN_TRY(unit->commit());
+    return dropped;
   }
-  WARREN_TRY(drop_chosen(overlay, all, chosen, filter, &on_record_of));
-  return commit_dropped(*unit, chosen.list(), log, &on_record_of);
+  std::vector<std::string> paths;
+  for (const TreeChange& change : dropped) paths.push_back(change.path);
+  AuditLog::Scope scope(*log, operators_events(*on_record_of, "discard", paths));
+  WARREN_TRY(unit->commit());
+  return dropped;
 }
 
 }  // namespace warren

@@ -18,11 +18,6 @@ namespace warren {
 Result<std::vector<TreeChange>> discard_changes(const AgentOverlay& overlay, const ChangeFilter& filter,
                                                 Agent* on_record_of = nullptr);
 
-// Drops the changes of `listed`, in the same way, if each is still as it was listed and nothing that is not listed
-// would be dropped with them. Else drops nothing. Returns the dropped changes.
-Result<std::vector<TreeChange>> discard_listed(const AgentOverlay& overlay, const std::vector<TreeChange>& listed,
-                                               Agent& on_record_of);
-
 // Returns what discard_changes would drop.
 Result<std::vector<TreeChange>> list_discarded(const AgentOverlay& overlay, const ChangeFilter& filter);
 

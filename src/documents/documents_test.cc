@@ -55,6 +55,12 @@ constexpr std::string_view kJapaneseShiftJis =
     "\214\352\202\314\203e\203L\203X\203g\202\305\202\267\201B\225\266\216\232\203R\201["
     "\203h\202\360\222\262\202\327\202\334\202\267\201B";
 
+TEST(Encoding, ShortWesternTextIsNotTakenForAnotherLatinAlphabet) {
+  constexpr std::string_view kDutch =
+      "Ge\xefnteresseerd? Bel onze co\xf6rdinator in Belgi\xeb. Re\xfcnie, idee\xebn, na\xefviteit";
+  EXPECT_EQ(decode_text(kDutch), "Geïnteresseerd? Bel onze coördinator in België. Reünie, ideeën, naïviteit");
+}
+
 TEST(Encoding, TheAlphabetOfUndeclaredTextIsRecognised) {
   EXPECT_EQ(decode_text(kRussianKoi8), kRussian);
   EXPECT_EQ(decode_text(kJapaneseShiftJis), kJapanese);

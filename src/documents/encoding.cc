@@ -137,14 +137,23 @@ std::string declared_charset(std::string_view bytes) {
 
 namespace {
 
-// What nothing declares. A few bytes beyond ASCII are too little to tell alphabets apart, and of Latin ones the guess
-// is no better than the rule.
+// Guesses that are taken: of alphabets other than Latin. Among Latin ones the guess is no better than the rule, and
+// wrong for short texts in Dutch, for example.
+bool is_beyond_latin(std::string_view charset) {
+  constexpr std::array<std::string_view, 21> kTaken{
+      "KOI8-R",       "KOI8-U",     "WINDOWS-1251", "WINDOWS-1253", "WINDOWS-1255", "WINDOWS-1256", "WINDOWS-874",
+      "TIS-620",      "ISO-8859-5", "ISO-8859-6",   "ISO-8859-7",   "ISO-8859-8",   "IBM855",       "IBM866",
+      "MAC-CYRILLIC", "CP932",      "EUC-JP",       "GB18030",      "BIG5",         "UHC",          "EUC-TW"};
+  return std::ranges::find(kTaken, charset) != kTaken.end();
+}
+
+// What nothing declares. A few bytes beyond ASCII are too little to tell alphabets apart.
 std::optional<std::string> decode_undeclared(std::string_view bytes) {
   constexpr std::size_t kEnoughHighBytes = 6;
   if (!has_no_control_bytes(bytes)) return std::nullopt;
   std::size_t high = count_high_bytes(bytes);
   std::string guess = high >= kEnoughHighBytes ? charset_in_use(guess_charset(bytes)) : std::string();
-  if (!guess.empty() && guess != "WINDOWS-1252") {
+  if (is_beyond_latin(guess)) {
     if (std::optional<std::string> text = convert_to_utf8(bytes, guess)) return text;
   }
   bool is_mostly_ascii = high * 10 <= bytes.size() * 3;

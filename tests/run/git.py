@@ -132,56 +132,6 @@ class LeftInTheSession(Git):
         self.apply_and_merge("lost")
         self.assertEqual(self.world.sessions(), ["lost"])
 
-    def two_in_one_file(self):
-        lines = [f"{i}\n" for i in range(20)]
-        (self.base / "file").write_text("".join(lines))
-        (self.base / "old name").write_text("".join(lines))
-        self.commit("twenty")
-        self.inside(f"sed -i s/^2$/two/ file; sed -i s/^3$/three/ 'old name'; {COMMIT} one", session="one")
-        self.inside(f"sed -i s/^15$/fifteen/ file; git mv 'old name' new; sed -i s/^16$/sixteen/ new; mkdir d; echo 1 > d/f; git add d; "
-                    f"{COMMIT} two", session="two")
-        return lines
-
-    def test_sessions_that_committed_to_one_file_are_done_after_the_merge(self):
-        lines = self.two_in_one_file()
-        self.apply_and_merge("one")
-        self.assertEqual(self.world.sessions(), ["two"])
-        self.apply("two")
-        self.assertEqual(self.world.sessions(), ["two"])  # its branch is not merged yet
-        self.git("merge", "-q", "-m", "merge", "warren/two")
-        self.assertIn("/file", self.world.warren("diff", "session:two").stdout)
-        done = self.world.warren("apply", "session:two")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("in your branch's history", done.stderr)
-        self.assertIn("session 'two' is deleted: nothing is left in it", done.stderr)
-        self.assertEqual(self.world.sessions(), [])
-        lines[2], lines[15] = "two\n", "fifteen\n"
-        self.assertEqual((self.base / "file").read_text(), "".join(lines))
-        self.assertEqual(self.git("status", "--porcelain"), "")
-
-    def test_what_is_not_in_the_merged_commits_stays_in_the_session(self):
-        lines = self.two_in_one_file()
-        self.apply_and_merge("one")
-        self.inside("echo more >> file", session="two")  # not committed
-        self.apply("two")
-        self.git("merge", "-q", "-m", "merge", "warren/two")
-        done = self.world.warren("apply", "session:two")
-        self.assertEqual(done.returncode, 1, done.stdout)  # the user has changed the file too
-        self.assertEqual(self.world.sessions(), ["two"])
-        done = self.world.warren("apply", "session:two", "--merge")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        lines[2], lines[15] = "two\n", "fifteen\n"
-        self.assertEqual((self.base / "file").read_text(), "".join(lines) + "more\n")
-        self.assertEqual(self.world.sessions(), [])
-
-    def test_a_session_that_is_kept_keeps_what_is_merged(self):
-        self.two_in_one_file()
-        self.apply_and_merge("one")
-        self.apply("two")
-        self.git("merge", "-q", "-m", "merge", "warren/two")
-        self.assertEqual(self.world.warren("apply", "--keep", "session:two").returncode, 0)
-        self.assertEqual(self.inside("git status --porcelain", session="two").stdout, "")
-
 
 class Subdirectory(Git):
     def test_the_base_is_the_repository(self):

@@ -6,11 +6,9 @@
 
 #include "base/path.h"
 #include "base/printable.h"
-#include "changes/discard.h"
 #include "changes/git_folder.h"
 #include "changes/left_in_git.h"
 #include "changes/remarks.h"
-#include "changes/upper_edit.h"
 #include "cli/changes/apply_consent.h"
 
 namespace warren::cli {
@@ -134,30 +132,10 @@ void take_files(CommitsPlan& plan, const std::vector<TreeChange>& changes, const
     if (filter && !filter(changes[i].path)) continue;
     switch (plan.where[i]) {
       case CommitImport::Where::kFiles: chosen.take(i); break;
-      case CommitImport::Where::kCommits:
-        plan.committed += changes[i].node().is_directory() ? 0 : 1;
-        if (plan.import->is_merged()) plan.merged.push_back(changes[i]);
-        break;
+      case CommitImport::Where::kCommits: plan.committed += changes[i].node().is_directory() ? 0 : 1; break;
       case CommitImport::Where::kBoth: plan.held.push_back(changes[i].path); break;
     }
   }
-}
-
-Status drop_merged(Context& context, const Arguments& args, const std::vector<TreeChange>& merged) {
-  bool is_more_than_git_keeps =
-      std::any_of(merged.begin(), merged.end(), [](const TreeChange& one) { return one.is_metadata_changed; });
-  if (merged.empty() || is_more_than_git_keeps || args.has("keep")) return Ok{};
-  OverlayAgent opened = WARREN_TRY(open_overlay(args.get("ID"), OpenMode::kReadWrite, context.clock));
-  if (find_use(*opened.agent) == InUse::kYes) return Ok{};
-  std::vector<TreeChange> left = WARREN_TRY(list_changes(opened.overlay));
-  WARREN_TRY(leave_out_git(opened.overlay, left, {}));
-  if (left.size() != merged.size()) return Ok{};
-  std::vector<TreeChange> dropped = WARREN_TRY(discard_listed(opened.overlay, merged, *opened.agent));
-  if (dropped.empty()) return Ok{};
-  context.err.print("{} in your branch's history: {} no longer listed\n",
-                    dropped.size() == 1 ? "1 change is" : fmt::format("{} changes are", dropped.size()),
-                    dropped.size() == 1 ? "it is" : "they are");
-  return Ok{};
 }
 
 Status bring_commits(const Arguments& args, CommitsPlan& plan) {

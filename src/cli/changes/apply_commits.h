@@ -31,7 +31,6 @@ struct CommitsPlan {
   std::string container;                      // without `taken`: what contains the agent's HEAD
   std::vector<CommitImport::Where> where;     // of each change; empty if no files are to be written
   std::size_t committed = 0;                  // changes that are not written as files, because the commits contain them
-  std::vector<TreeChange> merged;             // those among them that the base's HEAD contains
   std::vector<std::string> held;              // changes that must wait until the commits are merged
 };
 
@@ -41,10 +40,6 @@ Result<std::optional<CommitsPlan>> plan_commits(const Arguments& args, OverlayAg
 // Takes the changes that are to be written as files.
 void take_files(CommitsPlan& plan, const std::vector<TreeChange>& changes, const ChangeFilter& filter,
                 Selection& chosen);
-
-// Drops changes that the base's HEAD contains, as the agent committed them: a merge of that commit left them there,
-// together with the work of others. Leaves an agent that is in use, or has changes left, as it is.
-Status drop_merged(Context& context, const Arguments& args, const std::vector<TreeChange>& merged);
 
 Status bring_commits(const Arguments& args, CommitsPlan& plan);
 void print_commits(Context& context, const Arguments& args, const CommitsPlan& plan);

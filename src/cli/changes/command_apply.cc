@@ -282,9 +282,7 @@ Result<std::optional<std::vector<TreeChange>>> choose(Context& context, const Ar
   return std::optional(without_left_out(context, chosen.list(), options.privileged));
 }
 
-// `merged` gets the changes that the base has already, by a merge of the agent's commits.
-Result<Exit> apply_selected(Context& context, const Arguments& args, OverlayAgent& opened, int targets,
-                            std::vector<TreeChange>& merged) {
+Result<Exit> apply_selected(Context& context, const Arguments& args, OverlayAgent& opened, int targets) {
   std::vector<TreeChange> all = WARREN_TRY(list_changes(opened.overlay));
   std::optional<CommitsPlan> commits = WARREN_TRY(plan_commits(args, opened, all));
   std::vector<std::string> paths = WARREN_TRY(paths_of(args, opened.overlay));
@@ -304,7 +302,6 @@ Result<Exit> apply_selected(Context& context, const Arguments& args, OverlayAgen
       WARREN_TRY(choose(context, args, opened.overlay, all, filter_of(paths, excluded_of(args)), plan, options));
   if (!changes) return Exit::kFailed;
   if (targets == 1) return write_elsewhere(context, args, opened.overlay, *changes, options.privileged);
-  if (plan != nullptr && plan->held.empty()) merged = plan->merged;
   return apply_chosen(context, args, opened, *std::move(changes), std::move(options), plan);
 }
 
@@ -316,17 +313,14 @@ Result<Exit> run_apply(Context& context, const Arguments& given) {
   if (args.has("interactive") && !is_terminal(context.input))
     return Error(Code::kInvalid, "--interactive needs standard input to be a terminal");
   bool changes_agent = targets == 0 && !args.has("dry-run");
-  std::vector<TreeChange> merged;
   Exit exit = Exit::kOk;
   {
     RecoveredAgent recovered =
         WARREN_TRY(open_for_apply(context, args.get("ID"), changes_agent ? Use::kWrite : Use::kRead));
     if (args.has("recover")) return end_recovery(context, recovered);
-    exit = WARREN_TRY(apply_selected(context, args, recovered.opened, targets, merged));
+    exit = WARREN_TRY(apply_selected(context, args, recovered.opened, targets));
   }
-  if (exit != Exit::kOk || !changes_agent) return exit;
-  WARREN_TRY(drop_merged(context, args, merged));
-  tidy_session(context, args);
+  if (exit == Exit::kOk && changes_agent) tidy_session(context, args);
   return exit;
 }
 
@@ -385,8 +379,7 @@ Result<Exit> run_review(Context& context, const Arguments& given) {
   {
     RecoveredAgent recovered = WARREN_TRY(open_for_apply(context, args.get("ID"), Use::kWrite));
     print_new_commits(context, recovered.opened.overlay);
-    std::vector<TreeChange> merged;  // a review takes changes as files
-    exit = WARREN_TRY(apply_selected(context, args, recovered.opened, 0, merged));
+    exit = WARREN_TRY(apply_selected(context, args, recovered.opened, 0));
   }
   if (exit == Exit::kOk) tidy_session(context, args);
   return exit;
