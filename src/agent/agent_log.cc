@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <iterator>
 #include <limits>
+#include <map>
+#include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -129,11 +132,14 @@ Result<std::vector<LogEvent>> read_trail_events(Agent& agent, const LogFilter& f
 }
 
 // A path that the filter's file had before it was renamed, until then.
+// A name that a file had, and when.
 struct FormerName {
   std::string path;
+  std::int64_t from_us = std::numeric_limits<std::int64_t>::min();
   std::int64_t until_us = 0;
 };
 
+// Newest first.
 Result<std::vector<FormerName>> find_former_names(Agent& agent, const std::string& path) {
   AuditFilter renames;
   renames.ops = {"rename"};
@@ -147,23 +153,35 @@ Result<std::vector<FormerName>> find_former_names(Agent& agent, const std::strin
   std::string now = path;
   for (auto event = found.rbegin(); event != found.rend(); ++event) {
     if (!is_at_or_below(now, *event->to)) continue;
+    if (!names.empty()) names.back().from_us = event->at_us;
     now = event->path + now.substr(event->to->size());
-    names.push_back({now, event->at_us});
+    names.push_back({.path = now, .until_us = event->at_us});
   }
   return names;
 }
 
+// What happened under each former name while the file had it. Every name is looked for once, at most so many of them.
 Status add_former_events(Agent& agent, const LogFilter& filter, std::vector<LogEvent>& found) {
-  for (const FormerName& former : WARREN_TRY(find_former_names(agent, *filter.path))) {
-    LogFilter wanted = filter;
-    wanted.path = former.path;
-    std::vector<LogEvent> older = WARREN_TRY(read_trail_events(agent, wanted, std::nullopt));
-    std::erase_if(older, [&](const LogEvent& one) {
-      bool is_known = one.to && is_at_or_below(*filter.path, *one.to);  // the rename itself is listed by its new name
-      return one.at_us > former.until_us || is_known;
-    });
-    found.insert(found.begin(), older.begin(), older.end());
+  constexpr std::size_t kFormerNames = 100;
+  std::map<std::string, std::vector<FormerName>> by_path;
+  for (FormerName& former : WARREN_TRY(find_former_names(agent, *filter.path))) {
+    bool has_room = by_path.size() < kFormerNames || by_path.contains(former.path);
+    if (former.path != *filter.path && has_room) by_path[former.path].push_back(former);
   }
+  using Key = std::tuple<std::int64_t, std::string, std::string>;  // a rename is found by both of its names
+  auto key_of = [](const LogEvent& one) { return Key(one.at_us, one.verb, one.subject); };
+  std::set<Key> known;
+  for (const LogEvent& one : found) known.insert(key_of(one));
+  for (const auto& [path, times] : by_path) {
+    LogFilter wanted = filter;
+    wanted.path = path;
+    for (LogEvent& one : WARREN_TRY(read_trail_events(agent, wanted, std::nullopt))) {
+      bool is_of_file = std::ranges::any_of(
+          times, [&](const FormerName& had) { return had.from_us <= one.at_us && one.at_us <= had.until_us; });
+      if (is_of_file && known.insert(key_of(one)).second) found.push_back(std::move(one));
+    }
+  }
+  std::ranges::stable_sort(found, {}, &LogEvent::at_us);
   return Ok{};
 }
 

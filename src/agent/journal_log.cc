@@ -98,7 +98,7 @@ class JournalNarrator {
  public:
   JournalNarrator(Agent& agent, const LogFilter& filter, Known known)
       : agent_(agent), filter_(filter), paths_(std::move(known.paths)), mentions_(std::move(known.mentions)) {
-    if (filter.path) wanted_.push_back(*filter.path);
+    if (filter.path) wanted_.insert(*filter.path);
   }
 
   // Rows come from the newest back: of several changes of a name, the newest left what is there now.
@@ -280,7 +280,7 @@ class JournalNarrator {
     for (const std::string& path : wanted_) {
       if (is_at_or_below(path, renamed.to)) former.push_back(renamed.from + path.substr(renamed.to.size()));
     }
-    std::ranges::move(former, std::back_inserter(wanted_));
+    wanted_.insert(former.begin(), former.end());
   }
 
   // What the next older change of each name has left there. A new name was free before, unless the row may be an
@@ -354,7 +354,7 @@ class JournalNarrator {
   std::set<std::uint64_t> removed_nodes_;  // these nodes
   std::set<std::uint64_t> all_removed_;    // those of all newer rows, too
   std::map<std::string, std::uint64_t> removed_at_;  // nodes that newer rows have removed, by path
-  std::vector<std::string> wanted_;                  // the filter's path, and its former names
+  std::set<std::string> wanted_;                     // the filter's path, and its former names
   std::set<std::string> seen_keys_;
   std::vector<LogEvent> events_;
 };

@@ -483,6 +483,17 @@ TEST_F(ContextIndexTest, PagesOfASearchHaveEveryHitOnce) {
   EXPECT_EQ(error_of(index().search({.text = "cat", .offset = 100'000})), Code::kInvalid);
 }
 
+TEST_F(ContextIndexTest, PagesGoOnAfterTheFirstHundreds) {
+  for (int i = 0; i < 450; ++i) write(fmt::format("/f{}", i), "cat");
+  std::set<std::string> found;
+  for (std::size_t offset = 0; offset < 500; offset += 100) {
+    SearchAnswer page = answer({.text = "cat", .limit = 100, .offset = offset});
+    EXPECT_EQ(page.has_more, offset < 400) << offset;
+    for (const SearchHit& hit : page.hits) found.insert(hit.path);
+  }
+  EXPECT_EQ(found.size(), 450U);
+}
+
 // The file of the index.
 
 TEST_F(ContextIndexTest, WhatIsEmbeddedAgainIsFoundByItsOldVectorMeanwhile) {

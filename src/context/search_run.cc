@@ -10,7 +10,7 @@
 namespace warren {
 namespace {
 
-constexpr std::size_t kListChunks = 200;          // of each list
+constexpr std::size_t kListChunks = 200;          // of each list; more for later pages
 constexpr std::size_t kFrequentChunks = 5'000;    // a word in so many chunks is frequent
 constexpr std::size_t kMatchedChunks = 15'000;    // that are ranked for the other words
 constexpr std::size_t kFewChunks = 3;             // fewer than these are not an answer
@@ -85,6 +85,8 @@ Result<std::vector<FoundPlace>> SearchRun::find_places(std::vector<FusedChunk> f
   }
 }
 
+std::size_t SearchRun::list_chunks() const { return std::max(kListChunks, 2 * (query_.offset + query_.limit)); }
+
 // Which files count.
 
 Result<const IndexedFile*> SearchRun::find_accepted(std::int64_t id) {
@@ -145,13 +147,14 @@ Result<RankedList> SearchRun::find_by_text() {
   if (found.empty()) found = WARREN_TRY(match(match_expression(rare.empty() ? frequent : rare)));
   bool has_filter =
       query_.below != "/" || !globs_.empty() || !query_.mime.empty() || query_.since || query_.until || query_.may_read;
-  std::size_t enough = has_filter ? query_.limit : std::min(query_.limit, kFewChunks);
+  std::size_t wanted = query_.offset + query_.limit;
+  std::size_t enough = has_filter ? wanted : std::min(wanted, kFewChunks);
   bool needs_frequent = found.size() < enough && !rare.empty() && !frequent.empty();
   if (needs_frequent) found = WARREN_TRY(match(match_expression(words_)));
   else if (!rare.empty() && !frequent.empty()) WARREN_TRY(add_frequent_words(found, frequent));
   RankedList list{.by = FoundBy::kText, .chunks = {}};
   for (const ScoredChunk& one : found) {
-    if (list.chunks.size() < kListChunks) list.chunks.push_back(one.chunk);
+    if (list.chunks.size() < list_chunks()) list.chunks.push_back(one.chunk);
   }
   return list;
 }
@@ -177,7 +180,7 @@ Result<std::vector<SearchRun::ScoredChunk>> SearchRun::match(const std::string& 
   FileShares shares(query_.per_file_max);
   auto visit = [&](std::int64_t chunk, double score) -> Result<bool> {
     if (WARREN_TRY(accepts_chunk(chunk)) && shares.take(chunk)) found.push_back({.chunk = chunk, .score = score});
-    return found.size() < kListChunks * 2;
+    return found.size() < list_chunks() * 2;
   };
   WARREN_TRY(rows_.match(expression, visit));
   return found;
@@ -210,7 +213,7 @@ Result<RankedList> SearchRun::find_by_meaning(const QueryVector& vector) {
     }
     return places.contains(hash);
   };
-  for (const MeaningMatch& match : WARREN_TRY(vectors_.search(vector.model, vector.numbers, kListChunks, accept))) {
+  for (const MeaningMatch& match : WARREN_TRY(vectors_.search(vector.model, vector.numbers, list_chunks(), accept))) {
     for (std::int64_t chunk : places[match.hash]) list.chunks.push_back(chunk);
   }
   return list;

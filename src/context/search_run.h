@@ -51,6 +51,7 @@ class SearchRun {
     std::int64_t chunk = 0;
     double score = 0;
   };
+  std::size_t list_chunks() const;  // how long each list is
   Result<std::vector<ScoredChunk>> match(const std::string& expression);
   Status choose_words(std::vector<SearchWord>& rare, std::vector<SearchWord>& frequent);
   Status add_frequent_words(std::vector<ScoredChunk>& found, const std::vector<SearchWord>& frequent);
