@@ -395,6 +395,32 @@ class InUse(Case):
         self.assertEqual(self.read("log"), "base\n1\n3\n")
         self.check_clean()
 
+    def test_after_a_discard_the_version_of_before_is_not_the_one_to_compare_with(self):
+        self.begin(f="a=1\n")
+        (self.point / "f").write_text("a=9\n")
+        overlaid.write(self.base / "f", "a=2\n")
+        self.w.warren("discard", "--yes", self.w.id)
+        self.assertEqual((self.point / "f").read_text(), "a=2\n")
+        with open(self.point / "f", "a") as file:
+            file.write("x\n")
+        overlaid.write(self.base / "f", "a=1\n")
+        self.assertIn("conflict: /f: it was changed in the base", self.w.fails("apply", self.w.id))
+        self.assertEqual(self.read("f"), "a=1\n")
+        self.end()
+
+    def test_after_a_discard_the_new_version_is_the_merge_base(self):
+        self.begin(f="".join(self.LINES))
+        (self.point / "f").write_text("agent\n")
+        base = self.with_line(1, "of the user")
+        overlaid.write(self.base / "f", "".join(base))
+        self.w.warren("discard", "--yes", self.w.id)
+        (self.point / "f").write_text("".join(self.with_line(20, "of the agent", base)))
+        overlaid.write(self.base / "f", "".join(self.with_line(10, "of the user again", base)))
+        self.w.warren("apply", "--merge", self.w.id)
+        merged = self.with_line(20, "of the agent", self.with_line(10, "of the user again", base))
+        self.assertEqual(self.read("f"), "".join(merged))
+        self.end()
+
     def test_what_the_host_changes_afterwards_is_not_overwritten(self):
         self.begin(other="other\n")
         with open(self.point / "log", "w", buffering=1) as log:
