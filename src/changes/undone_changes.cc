@@ -11,6 +11,7 @@
 #include "changes/open_overlay.h"
 #include "changes/replace_origin.h"
 #include "changes/tree_finder.h"
+#include "changes/upper_edit.h"
 #include "changes/upper_tree.h"
 
 namespace warren {
@@ -20,8 +21,14 @@ namespace {
 class UndoneBase {
  public:
   explicit UndoneBase(const std::vector<Step>& steps) {
+    std::unordered_map<std::uint64_t, std::string> taken;  // slot → the name that the apply had given to the node
+    for (const Step& step : steps) {
+      if (step.kind == StepKind::kTakeOut) taken.emplace(step.slot, step.path);
+    }
     for (const Step& step : steps) {
       if (step.kind == StepKind::kTakeOut) removed_.insert(step.path);
+      auto from = step.kind == StepKind::kPutIn ? taken.find(step.slot) : taken.end();
+      if (from != taken.end()) renamed_back_.emplace(from->second, step.path);
       if (step.kind == StepKind::kPutIn || step.kind == StepKind::kReplace) written_[step.path] = step.new_node;
     }
     for (const Step& step : steps) {
@@ -31,6 +38,9 @@ class UndoneBase {
       if (step.kind == StepKind::kOverwrite) node.size = step.new_node.size;
     }
   }
+
+  // The renames of the apply: new path → the path that the node has again.
+  const std::unordered_map<std::string, std::string>& renamed_back() const { return renamed_back_; }
 
   bool has_removed(std::string_view path) const {
     for (; path.size() > 1; path = split_parent(path).parent) {
@@ -50,6 +60,49 @@ class UndoneBase {
  private:
   std::unordered_set<std::string> removed_;
   std::unordered_map<std::string, HostNode> written_;
+  std::unordered_map<std::string, std::string> renamed_back_;
+};
+
+// What the agent had renamed, and still has under the new name because it is in use, is renamed again: a copy of the
+// base's node, which is hidden at its old name.
+class RenamedAgain {
+ public:
+  RenamedAgain(const AgentOverlay& overlay, const UpperTree& tree, TreeFinder& base)
+      : overlay_(overlay), tree_(tree), base_(base), edit_(overlay, tree, base) {}
+
+  Status run(const UndoneBase& undone) {
+    for (const auto& [upper, row] : tree_.origins()) {
+      auto back = undone.renamed_back().find(row.base_path);
+      if (back == undone.renamed_back().end()) continue;
+      if (WARREN_TRY(hide(back->second))) hidden_.insert(row.base_path);
+    }
+    for (const auto& [upper, row] : tree_.origins()) {
+      std::string_view at = row.base_path;
+      while (at.size() > 1 && !undone.renamed_back().contains(std::string(at))) at = split_parent(at).parent;
+      if (!hidden_.contains(std::string(at))) continue;
+      Origin follows = row;
+      follows.base_path = undone.renamed_back().at(std::string(at)) + row.base_path.substr(at.size());
+      WARREN_TRY(overlay_.upper.put_origin(follows));
+    }
+    return edit_.tidy(InUse::kYes);
+  }
+
+ private:
+  // False if that is impossible, because the agent has something else there, or the file has other names.
+  Result<bool> hide(const std::string& base_path) {
+    std::optional<Attributes> there = WARREN_TRY(base_.find(base_path));
+    if (!there || (!there->is_directory() && there->nlink != 1)) return false;
+    std::string path = tree_.path_of(base_path);
+    if (tree_.find(path) != nullptr || tree_.is_gone(base_path)) return false;
+    WARREN_TRY(edit_.add_whiteout(path, base_path, *there));
+    return true;
+  }
+
+  const AgentOverlay& overlay_;
+  const UpperTree& tree_;
+  TreeFinder& base_;
+  UpperEdit edit_;
+  std::unordered_set<std::string> hidden_;  // the new paths of those that are hidden at the old one
 };
 
 Status take_up(const AgentOverlay& overlay, const UpperNode& node, const UndoneBase& undone) {
@@ -94,6 +147,10 @@ Status take_up_undone(const AgentOverlay& overlay, const std::vector<Step>& step
   UndoneBase undone(steps);
   auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kWrite));
   TreeFinder base(overlay.base);
+  {
+    UpperTree before = WARREN_TRY(UpperTree::read(overlay, base));
+    WARREN_TRY(RenamedAgain(overlay, before, base).run(undone));
+  }
   UpperTree tree = WARREN_TRY(UpperTree::read(overlay, base));
   for (const UpperNode& node : tree.nodes()) {
     if (node.origin != nullptr && !node.is_nameless) WARREN_TRY(take_up(overlay, node, undone));

@@ -308,6 +308,34 @@ class InUse(Case):
         self.assertEqual(self.read("log"), "base\n2\n")
         self.check_clean()
 
+    def test_after_an_undo_what_was_renamed_is_renamed_again(self):
+        self.begin(a__x="x\n", d__y="y\n", other="other\n")
+        os.rename(self.point / "a/x", self.point / "z")
+        os.rename(self.point / "d", self.point / "e")
+        with open(self.point / "z", "a+", buffering=1) as file:
+            self.apply()
+            self.w.warren("undo", self.w.id)
+            self.assertEqual((self.read("a/x"), self.read("d/y")), ("x\n", "y\n"))
+            self.assertEqual(self.w.changes(), ["R d /d -> /e", "R f /a/x -> /z"])
+            mounted.wait_for(lambda: not (self.point / "a/x").exists(), "the old name still shows")
+            file.write("more\n")
+            self.assertEqual(((self.point / "z").read_text(), (self.point / "e/y").read_text()), ("x\nmore\n", "y\n"))
+        self.apply()
+        self.assertEqual((self.read("z"), self.read("e/y")), ("x\nmore\n", "y\n"))
+        self.assertEqual(sorted(os.listdir(self.base)), ["a", "e", "other", "z"])
+        self.check_clean()
+
+    def test_after_an_undo_an_edit_of_what_was_renamed_is_a_conflict(self):
+        self.begin(x="x\n")
+        os.rename(self.point / "x", self.point / "z")
+        self.apply()
+        self.w.warren("undo", self.w.id)
+        (self.point / "z").write_text("of the agent\n")
+        overlaid.write(self.base / "x", "of the user\n")
+        self.assertIn("conflict: /z: it was changed in the base", self.w.fails("apply", self.w.id))
+        self.assertEqual(self.read("x"), "of the user\n")
+        self.end()
+
     def test_a_large_file_of_the_base_goes_on_and_is_not_copied(self):
         size = 4 << 20
         self.begin(other="other\n")
