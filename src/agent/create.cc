@@ -136,7 +136,8 @@ Status check_not_open(const std::string& path, Clock& clock) {
 Error faulty_backup(const std::string& file, const CopyFaults& faults) {
   std::string repair = fmt::format("`warren fsck {} --repair` repairs it; ", file);
   return {Code::kCorrupt, fmt::format("{} has {}", quote(file), faults.text()),
-          fmt::format("{}--unchecked takes it as it is", faults.are_repairable ? repair : "")};
+          fmt::format("{}--unchecked takes it as it is, if all its pages can be read",
+                      faults.are_repairable ? repair : "")};
 }
 
 Status move_into_place(const std::string& draft, const std::string& path, Replace replace) {

@@ -245,6 +245,36 @@ TEST_F(MoveTest, ACopyIntoItselfThroughAnotherMountEnds) {
   EXPECT_EQ(read_file(other_, "/d/moved/sub/a").value(), "a");
 }
 
+TEST_F(MoveTest, AStoppedCopyIntoADirectoryThatWasThereDoesNotAskToRemoveIt) {
+  for (const char* path : {"/d/a", "/d/b", "/d/sub/c", "/d/sub/e"}) write(path, "x");
+  ASSERT_OK(make_dirs(other_, "/d"));
+  ASSERT_OK(write_file(other_, "/d/of the user", as_bytes("x")));
+  auto stop = [&]() -> Status {
+    if (!exists(other_, "/d/sub/c").value()) return Ok{};
+    return Error(Code::kUnavailable, "the call was cancelled");
+  };
+  Status copied = copy_path(*tree_, "/d", "/m", Recursive::kYes, stop);
+  ASSERT_EQ(error_of(copied), Code::kUnavailable);
+  EXPECT_EQ(copied.error().message(),
+            "the call was cancelled; 4 files and directories were already copied to '/m/d', and stay there");
+  EXPECT_EQ(copied.error().hint(),
+            "the original is complete; it can be tried again as it is; do not remove '/m/d': it was there before");
+  ASSERT_OK(copy_path(*tree_, "/d", "/m", Recursive::kYes));
+  EXPECT_EQ(read_dir(other_, "/d").value(), (Paths{"a", "b", "of the user", "sub"}));
+}
+
+TEST_F(MoveTest, WhatStaysOfAStoppedCopyIsNotMoreOpenThanTheOriginal) {
+  for (const char* path : {"/d/secret/a", "/d/secret/b"}) write(path, "x");
+  ASSERT_OK(set_mode(fs_, "/d/secret", 0700));
+  auto stop = [&]() -> Status {
+    if (!exists(fs_, "/e/secret/a").value()) return Ok{};
+    return Error(Code::kUnavailable, "the call was cancelled");
+  };
+  EXPECT_EQ(error_of(copy_path(fs_, "/d", "/e", Recursive::kYes, stop)), Code::kUnavailable);
+  EXPECT_EQ(read_dir(fs_, "/e/secret").value(), (Paths{"a"}));
+  EXPECT_EQ(stat(fs_, "/e/secret").value().mode & 07777U, 0700U);
+}
+
 TEST_F(MoveTest, ACopyThatIsStoppedEndsBetweenTwoFilesAndSaysWhatStays) {
   for (const char* path : {"/d/a", "/d/b", "/d/c"}) write(path, "x");
   auto stop = [&]() -> Status {
@@ -256,6 +286,7 @@ TEST_F(MoveTest, ACopyThatIsStoppedEndsBetweenTwoFilesAndSaysWhatStays) {
   EXPECT_NE(copied.error().message().find("cancelled; 2 files and directories were already copied to '/m/d'"),
             std::string::npos)
       << copied.error().message();
+  EXPECT_EQ(copied.error().hint(), "the original is complete; remove '/m/d' before it is tried again");
   EXPECT_EQ(read_dir(other_, "/d").value(), (Paths{"a"}));
   ASSERT_OK(remove(other_, "/d", {.recursive = Recursive::kYes}));
   EXPECT_EQ(error_of(rename_or_copy(*tree_, "/d", "/m/e", RenameMode::kReplace, stop)), Code::kUnavailable);

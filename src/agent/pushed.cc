@@ -211,19 +211,21 @@ Result<std::optional<std::string>> identity_to_push(Agent& agent, Clock& clock) 
   return std::optional(std::move(made));
 }
 
-// Whether the newest state says which agent it is of. A state that cannot be read does not prevent a push.
+// Whether the newest state that can be read says which agent it is of. If none can be read, that does not prevent a
+// push.
 Result<bool> check_same_agent(BlobStore& store, const std::string& agent, const std::vector<std::string>& names,
                               const std::optional<std::string>& identity) {
-  if (names.empty()) return true;
-  Result<PushedState> newest = get_pushed(store, agent, names.back());
-  if (!newest.ok()) {
-    if (!is_about_one_state(newest.error())) return std::move(newest).take_error();
-    return true;
+  std::optional<PushedState> newest;
+  for (auto name = names.rbegin(); name != names.rend() && !newest; ++name) {
+    Result<PushedState> state = get_pushed(store, agent, *name);
+    if (state.ok()) newest = std::move(state).take_value();
+    else if (!is_about_one_state(state.error())) return std::move(state).take_error();
   }
+  if (!newest) return true;
   if (!newest->identity) return false;
   if (!identity || newest->identity == identity) return true;
   return Error(Code::kConflict,
-               fmt::format("state {} there is of another agent that is also called {}", names.back(), quote(agent)),
+               fmt::format("state {} there is of another agent that is also called {}", newest->name, quote(agent)),
                "push to another address: a prefix of its own (s3://BUCKET/PREFIX) or another file");
 }
 

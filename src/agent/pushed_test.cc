@@ -290,6 +290,18 @@ TEST_F(PushedTest, AnotherAgentOfTheSameNameIsNotPushedAmongItsStates) {
   EXPECT_EQ(push_agent(*open(other), store_, clock_)->state.identity, mine.state.identity);
 }
 
+TEST_F(PushedTest, ADamagedNewestStateDoesNotLetAnotherAgentIn) {
+  push();
+  std::string newest = push().state.name;
+  ASSERT_OK(store_.put("planner/states/" + newest, as_bytes("{"), {}));
+  std::filesystem::create_directories(dir_.file("elsewhere"));
+  std::string other = dir_.file("elsewhere/planner.db");
+  Store::open(other, {.mode = OpenMode::kCreate}, clock_).take_value();
+  EXPECT_EQ(error_of(push_agent(*open(other), store_, clock_)), Code::kConflict);
+  EXPECT_EQ(keys("planner/states/").size(), 2U);
+  EXPECT_FALSE(push().follows_unmarked);
+}
+
 TEST_F(PushedTest, AnAgentIsReplacedByAnotherOneOnlyIfThatIsAskedFor) {
   std::string name = push().state.name;
   ASSERT_OK(write_file(open(path_)->fs(), "/first", as_bytes("mine")));

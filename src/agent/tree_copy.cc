@@ -106,13 +106,16 @@ Error take_back(FileSystem& fs, const std::vector<CopiedPath>& copies, const Err
       "compare them with the originals before one of the two is removed");
 }
 
-Error stopped_copy(const Error& why, std::size_t count, std::string_view to) {
+Error stopped_copy(const Error& why, std::size_t count, std::string_view to, StoppedIn target) {
   if (count == 0) return why;
+  std::string hint = "the original is complete; ";
+  if (target == StoppedIn::kNew) hint += fmt::format("remove {} before it is tried again", to);
+  else hint += fmt::format("it can be tried again as it is; do not remove {}: it was there before", to);
   return Error(why.code(),
                fmt::format("{}; {} {} already copied to {}, and {}", why.message(), count,
                            count == 1 ? "file or directory was" : "files and directories were", to,
                            count == 1 ? "stays there" : "stay there"),
-               fmt::format("the original is complete; remove {} before it is tried again", to));
+               std::move(hint));
 }
 
 TreeCopy::TreeCopy(FileSystem& fs, TreeCopyOptions options) : fs_(fs), options_(std::move(options)) {}
@@ -134,7 +137,12 @@ Status TreeCopy::run(std::string_view from, std::string_view to) {
   Status copied = copy_all();
   if (copied.ok()) copied = finish_directories();
   if (copied.ok()) return copied;
-  return is_stopped_ ? stopped_copy(copied.error(), nodes_.size(), quote_path(to_)) : remove_made(copied.error());
+  if (!is_stopped_) return remove_made(copied.error());
+  // Directories that were there before are not a part of the copy. The others must not be more open than the originals.
+  std::erase_if(nodes_, [](const Node& node) { return node.source.is_directory() && !node.is_new; });
+  finish_directories().ignore("the reason why it was stopped is the one to report");
+  StoppedIn target = is_new_ ? StoppedIn::kNew : StoppedIn::kExisting;
+  return stopped_copy(copied.error(), nodes_.size(), quote_path(to_), target);
 }
 
 Status TreeCopy::check_stopped() {

@@ -38,8 +38,10 @@ struct CopiedPath {
 // may have written to the copy, or removed the original. Returns `why` with the names of the files that stay.
 Error take_back(FileSystem& fs, const std::vector<CopiedPath>& copies, const Error& why);
 
+// Whether a copy that was stopped has made its target, or the target was there before.
+enum class StoppedIn { kNew, kExisting };
 // The error of a copy that was stopped, as `why` says, after `count` nodes were copied to `to`.
-Error stopped_copy(const Error& why, std::size_t count, std::string_view to);
+Error stopped_copy(const Error& why, std::size_t count, std::string_view to, StoppedIn target);
 
 // For one copy and one thread. A second name of a file becomes a file of its own. Modes, owners and times are not kept
 // by a target in another mount that has none.

@@ -7,6 +7,7 @@
 #include "base/path.h"
 #include "changes/compare.h"
 #include "changes/link_counts.h"
+#include "changes/replace_origin.h"
 #include "changes/selection.h"
 #include "changes/upper_edit.h"
 #include "fs/list_dir.h"
@@ -89,7 +90,7 @@ class Discarder {
     WARREN_TRY(overlay_.upper.restore(node.node.inode, *as));
     Origin origin = *node.origin;
     origin.seen = as;
-    return overlay_.upper.put_origin(origin);
+    return replace_origin(overlay_, origin, change.base_path);
   }
 
   Status copy_xattrs(Inode from, Inode to) {

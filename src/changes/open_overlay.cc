@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/path.h"
+#include "changes/undone_changes.h"
 
 namespace warren {
 
@@ -34,6 +35,12 @@ Result<RecoveredAgent> open_and_recover(const std::string& id, Clock& clock) {
       if (undo.failure) return std::move(*undo.failure);
     }
     recovery = WARREN_TRY(recover_apply(*before.agent).within("finish an interrupted apply"));
+  }
+  for (UndoRecovery& undo : undos) {
+    if (!undo.is_finished) continue;
+    for (const std::string& note : report_undo(undo.record, clock)) {
+      undo.note = undo.note ? *undo.note + "\n" + note : note;
+    }
   }
   OverlayAgent opened = WARREN_TRY(open_overlay(id, OpenMode::kReadWrite, clock));
   return RecoveredAgent{std::move(opened), std::move(recovery), std::move(undos)};

@@ -257,6 +257,7 @@ Result<Undone> undo(const KeptApply& kept, Clock& clock) {
     return std::move(why).with_hint(fmt::format("the undo was taken back, except {}", describe(*left)));
   }
   prepared->note = WARREN_TRY(finish_undo(*base, record, clock.now().seconds));
+  prepared->record = std::move(record);
   return prepared;
 }
 

@@ -40,6 +40,7 @@ std::optional<std::string> keep_for_undo(HostTree& base, const ApplyRecord& reco
 struct Undone {
   std::vector<ApplyConflict> conflicts;  // what was changed since: then nothing was written
   std::vector<std::string> paths;
+  ApplyRecord record;  // of the undo, with its steps; for report_undo (changes/undone_changes.h)
   std::optional<std::string> note;
 };
 // kConflict if the base is another directory now, kBusy while another apply to it runs, or if another undo in it was

@@ -28,7 +28,9 @@ Status Items::copy_apart(const Ref& from, const Ref& to, Replace replace) {
   Status copied = copy_noting(from, to, replace, made);
   if (copied.ok()) return copied;
   bool is_stopped = !check_not_cancelled().ok();
-  Error why = is_stopped ? stopped_copy(copied.error(), made.size(), quote(to_string(to)))
+  bool is_new = !made.empty() && made.front().to == namespace_path(to);
+  StoppedIn target = is_new ? StoppedIn::kNew : StoppedIn::kExisting;
+  Error why = is_stopped ? stopped_copy(copied.error(), made.size(), quote(to_string(to)), target)
                          : take_back(view_, made, copied.error());
   for (const Ref& dir : missing) remove_dir(view_, namespace_path(dir)).ignore("somebody else may use it");
   return why;

@@ -308,6 +308,34 @@ class InUse(Case):
         self.assertEqual(self.read("log"), "base\n2\n")
         self.check_clean()
 
+    def test_after_an_undo_what_was_renamed_is_renamed_again(self):
+        self.begin(a__x="x\n", d__y="y\n", other="other\n")
+        os.rename(self.point / "a/x", self.point / "z")
+        os.rename(self.point / "d", self.point / "e")
+        with open(self.point / "z", "a+", buffering=1) as file:
+            self.apply()
+            self.w.warren("undo", self.w.id)
+            self.assertEqual((self.read("a/x"), self.read("d/y")), ("x\n", "y\n"))
+            self.assertEqual(self.w.changes(), ["R d /d -> /e", "R f /a/x -> /z"])
+            mounted.wait_for(lambda: not (self.point / "a/x").exists(), "the old name still shows")
+            file.write("more\n")
+            self.assertEqual(((self.point / "z").read_text(), (self.point / "e/y").read_text()), ("x\nmore\n", "y\n"))
+        self.apply()
+        self.assertEqual((self.read("z"), self.read("e/y")), ("x\nmore\n", "y\n"))
+        self.assertEqual(sorted(os.listdir(self.base)), ["a", "e", "other", "z"])
+        self.check_clean()
+
+    def test_after_an_undo_an_edit_of_what_was_renamed_is_a_conflict(self):
+        self.begin(x="x\n")
+        os.rename(self.point / "x", self.point / "z")
+        self.apply()
+        self.w.warren("undo", self.w.id)
+        (self.point / "z").write_text("of the agent\n")
+        overlaid.write(self.base / "x", "of the user\n")
+        self.assertIn("conflict: /z: it was changed in the base", self.w.fails("apply", self.w.id))
+        self.assertEqual(self.read("x"), "of the user\n")
+        self.end()
+
     def test_a_large_file_of_the_base_goes_on_and_is_not_copied(self):
         size = 4 << 20
         self.begin(other="other\n")
@@ -394,6 +422,32 @@ class InUse(Case):
         self.apply()
         self.assertEqual(self.read("log"), "base\n1\n3\n")
         self.check_clean()
+
+    def test_after_a_discard_the_version_of_before_is_not_the_one_to_compare_with(self):
+        self.begin(f="a=1\n")
+        (self.point / "f").write_text("a=9\n")
+        overlaid.write(self.base / "f", "a=2\n")
+        self.w.warren("discard", "--yes", self.w.id)
+        self.assertEqual((self.point / "f").read_text(), "a=2\n")
+        with open(self.point / "f", "a") as file:
+            file.write("x\n")
+        overlaid.write(self.base / "f", "a=1\n")
+        self.assertIn("conflict: /f: it was changed in the base", self.w.fails("apply", self.w.id))
+        self.assertEqual(self.read("f"), "a=1\n")
+        self.end()
+
+    def test_after_a_discard_the_new_version_is_the_merge_base(self):
+        self.begin(f="".join(self.LINES))
+        (self.point / "f").write_text("agent\n")
+        base = self.with_line(1, "of the user")
+        overlaid.write(self.base / "f", "".join(base))
+        self.w.warren("discard", "--yes", self.w.id)
+        (self.point / "f").write_text("".join(self.with_line(20, "of the agent", base)))
+        overlaid.write(self.base / "f", "".join(self.with_line(10, "of the user again", base)))
+        self.w.warren("apply", "--merge", self.w.id)
+        merged = self.with_line(20, "of the agent", self.with_line(10, "of the user again", base))
+        self.assertEqual(self.read("f"), "".join(merged))
+        self.end()
 
     def test_what_the_host_changes_afterwards_is_not_overwritten(self):
         self.begin(other="other\n")

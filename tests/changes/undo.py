@@ -72,6 +72,35 @@ class Undo(Case):
         self.w.warren("undo", self.w.id)
         self.assertEqual(self.read("a"), "of the host\n")
 
+    def test_what_it_did_not_write_stays_a_conflict(self):
+        self.fill(src__a="1\n2\n3\n", src__gone="1\n")
+        self.fs("chmod", "700", "/src")
+        self.w.warren("apply", self.w.id)
+        self.write("/src/a", "agent\n2\n3\n")
+        overlaid.write(self.base / "src/a", "user\n2\n3\n")
+        self.assertIn("conflict: /src/a: it was changed in the base", self.w.fails("apply", self.w.id))
+        self.w.warren("undo", self.w.id)
+        self.assertIn("conflict: /src/a: it was changed in the base", self.w.fails("apply", self.w.id))
+        self.assertEqual(self.read("src/a"), "user\n2\n3\n")
+
+    def test_an_edit_after_the_undo_is_a_conflict(self):
+        for name in ("single", "linked"):  # one is replaced by the undo, the other one is overwritten
+            with self.subTest(name):
+                self.doCleanups()
+                self.setUp()
+                overlaid.write(self.base / "linked", "1\n")
+                os.link(self.base / "linked", self.base / "second")
+                self.fill(single="1\n")
+                self.write("/" + name, "agent\n")
+                self.w.warren("apply", self.w.id)
+                self.write("/" + name, "again\n")
+                self.w.warren("undo", self.w.id)
+                self.assertEqual(self.read(name), "1\n")
+                self.w.warren("apply", "--dry-run", self.w.id)  # the agent's change is one to what the undo restored
+                overlaid.write(self.base / name, "2\n")
+                self.assertIn(f"conflict: /{name}: ", self.w.fails("apply", self.w.id))
+                self.assertEqual(self.read(name), "2\n")
+
     def test_what_was_changed_since_is_a_conflict(self):
         def edit(name, content="changed since\n"):
             return lambda: overlaid.write(self.base / name, content)
@@ -245,6 +274,33 @@ class Killed(Case):
                     if now == new:
                         self.w.warren("undo", self.w.id)
                         self.assertEqual(overlaid.differences(overlaid.snapshot(self.base, with_times=True), old), [])
+
+    def interrupt_after_the_replacement(self):
+        """A world in which an undo was killed when it had replaced the file, which the agent has changed again."""
+        for nth in range(1, 40):
+            self.doCleanups()
+            self.setUp()
+            self.fill(a="1\n")
+            self.w.warren("audit", self.w.id, "on")
+            self.write("/a", "agent\n")
+            self.w.warren("apply", self.w.id)
+            self.write("/a", "again\n")
+            self.assertTrue(self.kill(["undo", self.w.id], "renameat2", nth), "it ended before the kill")
+            if self.read("a") == "1\n":
+                return
+        self.fail("the file was never replaced")
+
+    def test_the_agent_has_its_change_again_when_another_command_finishes_it(self):
+        for words in (["undo"], ["apply", "--recover"]):
+            with self.subTest(words=words):
+                self.interrupt_after_the_replacement()
+                self.assertNotEqual(self.w.records(), [])
+                self.w.warren(*words, self.w.id)
+                self.assertEqual((self.read("a"), self.w.records()), ("1\n", []))
+                trail = self.w.warren("audit", self.w.id, "show", "--op", "undo").decode()
+                self.assertIn(f"/a -> {self.base}/a", trail)
+                self.w.warren("apply", self.w.id)
+                self.assertEqual(self.read("a"), "again\n")
 
     def test_an_apply_that_is_killed_while_it_keeps_is_undone(self):
         for call, nth in (("renameat2", 8), ("renameat2", 10), ("renameat2", 12), ("unlinkat", 1), ("unlinkat", 3)):

@@ -3,11 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "agent/audit_trail.h"
-#include "agent/base_note.h"
 #include "agent/locate.h"
 #include "base/path.h"
-#include "changes/open_overlay.h"
 #include "changes/undo.h"
 #include "changes/undone_changes.h"
 #include "cli/changes/apply_consent.h"
@@ -123,6 +120,12 @@ Result<KeptApply> choose_kept(const Arguments& args) {
                "what there is");
 }
 
+void update_agent(Context& context, const ApplyRecord& undo) {
+  for (const std::string& note : report_undo(undo, context.clock)) {
+    context.err.line(fmt::format("warren: {}", context.err.name(note)));
+  }
+}
+
 // Finishes interrupted undos, and returns those that are what this command asks for: doing it again would undo one more
 // apply. Those of other agents in the same base must be finished before anything else is undone there.
 Result<std::vector<UndoRecovery>> recover_asked(Context& context, const Arguments& args) {
@@ -137,50 +140,16 @@ Result<std::vector<UndoRecovery>> recover_asked(Context& context, const Argument
   for (UndoRecovery& one : recovered) {
     if (one.failure && !args.has("list")) return std::move(*one.failure);
     print_recovery(context.err, one);
+    if (one.is_finished) update_agent(context, one.record);
   }
   std::erase_if(recovered, [&](const UndoRecovery& one) { return !asked(one.record); });
   return recovered;
 }
 
-// In the audit trail of the agent whose apply was undone, if it still exists and has one.
-Status record_undo(Context& context, const KeptApply& kept, const Undone& undone) {
-  HostIdentity file = WARREN_TRY(identify_host_node(kept.record.agent));
-  if (file.inode != kept.record.inode) return Ok{};
-  auto agent = WARREN_TRY(Agent::open({.id_or_path = kept.record.agent, .layers = Layers::kOwn}, context.clock));
-  AuditLog* log = WARREN_TRY(agent->operators_audit());
-  if (log == nullptr) return Ok{};
-  std::vector<AuditEvent> events = operators_events(*agent, "undo", undone.paths);
-  for (AuditEvent& event : events) event.to = kept.record.base + event.path;
-  return log->append(std::move(events));
-}
-
-// What a running session or a mount still has of the apply.
-Status take_up(Context& context, const KeptApply& kept, const Undone& undone) {
-  HostIdentity file = WARREN_TRY(identify_host_node(kept.record.agent));
-  if (file.inode != kept.record.inode) return Ok{};
-  OverlayAgent opened = WARREN_TRY(open_overlay(kept.record.agent, OpenMode::kReadWrite, context.clock));
-  WARREN_TRY(take_up_undone(opened.overlay, undone.paths));
-  return opened.agent->close();
-}
-
-// The undo itself is done, whatever comes of this.
-void tell_agent(Context& context, const KeptApply& kept, const Undone& undone) {
-  Status recorded = record_undo(context, kept, undone);
-  if (!recorded.ok() && recorded.error().code() != Code::kNotFound) {
-    context.err.line(fmt::format("warren: the undo is not in the agent's audit trail: {}",
-                                 context.err.name(recorded.error().message())));
-  }
-  Status told = take_up(context, kept, undone);
-  if (!told.ok() && told.error().code() != Code::kNotFound) {
-    context.err.line(fmt::format("warren: files of the agent that is still running may be conflicts now: {}",
-                                 context.err.name(told.error().message())));
-  }
-}
-
 Result<Exit> undo_kept(Context& context, const Arguments& args, const KeptApply& kept) {
   Undone undone = WARREN_TRY(undo(kept, context.clock));
   if (undone.note) context.err.line(*undone.note);
-  if (undone.conflicts.empty()) tell_agent(context, kept, undone);
+  if (undone.conflicts.empty()) update_agent(context, undone.record);
   if (args.has("json")) {
     Json conflicts = Json::array();
     for (const ApplyConflict& conflict : undone.conflicts) {
