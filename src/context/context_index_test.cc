@@ -3,6 +3,7 @@
 #include <functional>
 #include <future>
 #include <map>
+#include <set>
 #include <thread>
 
 #include <sys/stat.h>
