@@ -116,17 +116,18 @@ class Dropper {
 
   // A node that was overwritten in place has changed under all its names, including those that the agent deleted.
   Status follow_written_nodes() {
-    std::set<Inode> written;
+    std::unordered_map<Inode, const AppliedChange*> written;
     for (const AppliedChange& change : intent_.changes) {
       bool is_written = change.kind != TreeChangeKind::kDeleted && change.type == S_IFREG && !change.base_path.empty();
       if (!is_written) continue;
       std::optional<Attributes> now = WARREN_TRY(base_.find(change.path));
-      if (now) written.insert(now->inode);
+      if (now) written.emplace(now->inode, &change);
     }
     for (const UpperGap& gap : tree_.gaps()) {
       bool is_same = gap.there && gap.row->seen && gap.row->seen->inode == gap.there->inode;
-      if (!is_same || !written.contains(gap.there->inode)) continue;
-      WARREN_TRY(edit_.add_whiteout(gap.path, gap.place, *gap.there));
+      auto by = is_same ? written.find(gap.there->inode) : written.end();
+      if (by == written.end()) continue;
+      WARREN_TRY(edit_.add_whiteout(gap.path, gap.place, as_written(*by->second, *gap.there)));
     }
     return Ok{};
   }
@@ -175,25 +176,60 @@ class Dropper {
   }
 
   Status drop_file(const AppliedChange& change, const UpperNode& node) {
-    if (WARREN_TRY(is_second_name(change, node))) {  // from now on it is a name of the base's file
-      WARREN_TRY(edit_.remove(node.path));
+    bool is_same = node.node.size == change.size && node.node.mtime == change.mtime && node.node.ctime == change.ctime;
+    if (WARREN_TRY(is_second_name(change, node))) {  // from now on it is a file of its own, as in the base
+      if (is_same) WARREN_TRY(edit_.remove(node.path));
+      else changed_.push_back(node.path);
       return Ok{};
     }
-    bool is_same = node.node.size == change.size && node.node.mtime == change.mtime && node.node.ctime == change.ctime;
     if (!is_same) {  // a new change, relative to what the base has now
       changed_.push_back(node.path);
       bool has_unseen = change.is_merged && !change.is_partial;  // the host's part of the merge: it stays a conflict
-      return has_unseen ? Status(Ok{}) : record_origin(node, change.path, Written::kPartly);
+      return has_unseen ? Status(Ok{}) : record_change(change, node);
     }
-    if (change.is_partial) return record_origin(node, change.path, Written::kPartly);  // the rest is still a change
-    if (in_use_ == InUse::kYes && !node.is_nameless) {
-      if (change.is_merged) WARREN_TRY(edit_.take_content(node, change.path));
-      return record_origin(node, change.path, Written::kWhole);
-    }
+    if (change.is_partial) return record_change(change, node);  // the rest is still a change
+    if (in_use_ == InUse::kYes && !node.is_nameless) return keep_file(change, node);
     WARREN_TRY(edit_.remove(node.path));
     bool is_alone = node.origin != nullptr && node.origin->hidden_names == 0;  // no other base name shows it
     bool has_other_names = is_alone && overlay_.upper.fs().get_attributes(node.node.inode).ok();
-    return has_other_names ? record_origin(node, change.path, Written::kPartly) : Status(Ok{});
+    return has_other_names ? record_change(change, node) : Status(Ok{});
+  }
+
+  // The file stays for those who use it, and is no change. If somebody else has changed it in the base since it was
+  // written, they go on with that version.
+  Status keep_file(const AppliedChange& change, const UpperNode& node) {
+    std::optional<Attributes> now = WARREN_TRY(base_.find(change.path));
+    bool is_other = now && !is_written(change, *now);
+    if (is_other && !(now->is_file() && node.node.is_file())) {
+      WARREN_TRY(edit_.remove(node.path));
+      return Ok{};
+    }
+    if (is_other || change.is_merged) WARREN_TRY(edit_.take_content(node, change.path));
+    if (is_other) WARREN_TRY(overlay_.upper.restore(node.node.inode, *now));
+    return record_origin(node, change.path, now, Written::kWhole);
+  }
+
+  // What is left in the upper layer is a change of what was written. If somebody else has changed that in the base
+  // since, it is a conflict: nobody in the session has seen it.
+  Status record_change(const AppliedChange& change, const UpperNode& node) {
+    std::optional<Attributes> now = WARREN_TRY(base_.find(change.path));
+    if (now) now = as_written(change, *now);
+    return record_origin(node, change.path, now, Written::kPartly);
+  }
+
+  // Whether the base has what the apply has written.
+  static bool is_written(const AppliedChange& change, const Attributes& now) {
+    const HostNode& written = change.written;
+    if (written.type == 0 || written.type == S_IFDIR) return true;
+    return (now.mode & S_IFMT) == written.type && now.size == written.size && now.mtime == written.mtime;
+  }
+
+  // What is recorded as seen: the node that the base has, with the size and the time of what was written.
+  static Attributes as_written(const AppliedChange& change, Attributes now) {
+    if (is_written(change, now)) return now;
+    now.size = change.written.size;
+    now.mtime = change.written.mtime;
+    return now;
   }
 
   // The agent has removed, renamed or replaced the node since it was staged. That is a new change: of the base's node
@@ -201,6 +237,7 @@ class Dropper {
   Status keep_removal(const AppliedChange& change, const std::string& path, const UpperNode* other) {
     std::optional<Attributes> written = WARREN_TRY(base_.find(change.path));
     if (!written) return edit_.remove_whiteout(path);
+    written = as_written(change, *written);
     // A copy without a name showed under a name of the base, and what a whiteout does not hide was not removed.
     bool was_removed = other != nullptr || change.kind != TreeChangeKind::kModified || has_whiteout(path);
     if (!was_removed) return Ok{};
@@ -214,7 +251,7 @@ class Dropper {
     bool is_copy = other->origin != nullptr && !other->origin->base_path.empty();
     if (!is_same_kind || is_copy) return Ok{};
     return other->node.is_directory() ? edit_.uncover(path, change.path)
-                                      : record_origin(*other, change.path, Written::kPartly);
+                                      : record_origin(*other, change.path, written, Written::kPartly);
   }
 
   bool has_whiteout(std::string_view path) const {
@@ -245,11 +282,11 @@ class Dropper {
   // Whether the base has the node as it is in the upper layer now.
   enum class Written { kPartly, kWhole };
 
-  // Records the base's current node as the origin: the inode number of the replaced one may be reused. A node that is
-  // not a copy does not become one, so that it keeps its number.
-  Status record_origin(const UpperNode& node, const std::string& base_path, Written written) {
-    Origin origin{.upper = node.node.inode, .base_path = is_own(node) ? "" : base_path};
-    origin.seen = WARREN_TRY(base_.find(base_path));
+  // Records what the base has (`seen`) as the origin: the inode number of the replaced node may be reused. A node that
+  // is not a copy does not become one, so that it keeps its number.
+  Status record_origin(const UpperNode& node, const std::string& base_path, const std::optional<Attributes>& seen,
+                       Written written) {
+    Origin origin{.upper = node.node.inode, .base_path = is_own(node) ? "" : base_path, .seen = seen};
     if (!origin.seen && !is_own(node)) return Ok{};                           // removed from the base again
     if (origin.seen && written == Written::kPartly) origin.seen->ctime = {};  // it is touched
     if (origin.seen && written == Written::kWhole) WARREN_TRY(take_times(node, *origin.seen));
@@ -258,7 +295,7 @@ class Dropper {
     WARREN_TRY(overlay_.upper.remove_origin(node.node.inode));  // with the merge base of before
     WARREN_TRY(overlay_.upper.put_origin(origin));
     WARREN_TRY(overlay_.upper.set_base_ranges(node.node.inode, in_base));
-    return origin.seen ? keep_merge_base(node, base_path, *origin.seen) : Status(Ok{});
+    return seen ? keep_merge_base(node, base_path, *seen) : Status(Ok{});
   }
 
   // The base's filesystem may have rounded them.
@@ -270,9 +307,12 @@ class Dropper {
     return overlay_.upper.restore(node.node.inode, as);
   }
 
-  Status keep_merge_base(const UpperNode& node, const std::string& base_path, const Attributes& written) {
-    if (!written.is_file() || written.size == 0 || written.size > limits::kAncestorBytes) return Ok{};
+  // Not if the base has another version by now: a merge would take that for the one that both sides started from.
+  Status keep_merge_base(const UpperNode& node, const std::string& base_path, const Attributes& seen) {
+    if (!seen.is_file() || seen.size == 0 || seen.size > limits::kAncestorBytes) return Ok{};
     std::string content = WARREN_TRY(read_file(overlay_.base, base_path));
+    std::optional<Attributes> now = WARREN_TRY(base_.find(base_path));
+    if (!now || !is_as_seen(*now, seen)) return Ok{};
     return is_binary(content) ? Status(Ok{}) : overlay_.upper.keep_ancestor(node.node.inode, as_bytes(content));
   }
 

@@ -7,7 +7,8 @@ namespace warren {
 namespace {
 
 // Of the same length. Older versions are still read: what they kept can be undone.
-constexpr std::string_view kMagic = "warren-apply-5\n";
+constexpr std::string_view kMagic = "warren-apply-6\n";
+constexpr std::string_view kMagicWithoutWritten = "warren-apply-5\n";  // without AppliedChange::written
 constexpr std::string_view kMagicWithoutContent = "warren-apply-4\n";
 constexpr std::string_view kMagicWithoutTops = "warren-apply-3\n";  // and without Step::content
 
@@ -59,7 +60,8 @@ class Writer {
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {
-    has_content_ = rest_.starts_with(kMagic);
+    has_written_ = rest_.starts_with(kMagic);
+    has_content_ = has_written_ || rest_.starts_with(kMagicWithoutWritten);
     has_tops_ = has_content_ || rest_.starts_with(kMagicWithoutContent);
     is_good_ = has_tops_ || rest_.starts_with(kMagicWithoutTops);
     rest_.remove_prefix(std::min(rest_.size(), kMagic.size()));
@@ -67,6 +69,7 @@ class Reader {
   bool is_good() const { return is_good_; }
   bool has_tops() const { return has_tops_; }
   bool has_content() const { return has_content_; }
+  bool has_written() const { return has_written_; }
   bool is_at_end() const { return rest_.empty(); }
 
   std::uint64_t number() {
@@ -142,6 +145,7 @@ class Reader {
   bool is_good_ = true;
   bool has_tops_ = false;
   bool has_content_ = false;
+  bool has_written_ = false;
 };
 
 void write_step(Writer& out, const Step& step) {
@@ -192,6 +196,7 @@ bool read_change(Reader& in, AppliedChange& change) {
   std::uint64_t flags = in.flags(kPartial | kMerged);
   change.is_partial = (flags & kPartial) != 0;
   change.is_merged = (flags & kMerged) != 0;
+  if (in.has_written()) change.written = in.node();
   return in.is_good();
 }
 
@@ -224,6 +229,7 @@ std::string encode(const Intent& intent) {
     out.time(change.mtime);
     out.time(change.ctime);
     out.number((change.is_partial ? kPartial : 0) | (change.is_merged ? kMerged : 0));
+    out.node(change.written);
   }
   out.number(intent.tops.size());
   for (const std::string& top : intent.tops) out.text(top);

@@ -54,6 +54,9 @@ struct AppliedChange {
   std::uint64_t size = 0;
   Timestamp mtime;
   Timestamp ctime;
+  // The node as it was staged: what the base has until somebody else changes it. The inode is not compared. Type 0:
+  // unknown, because the record is of an older version, or nothing was staged.
+  HostNode written;
   bool is_partial = false;  // something was left out, and stays a change of the agent
   bool is_merged = false;   // what was written is not the agent's content
 

@@ -22,6 +22,7 @@ Intent example() {
   AppliedChange change{.kind = TreeChangeKind::kRenamed, .path = "/new", .base_path = "/old", .type = S_IFDIR};
   change.upper = Inode{9};
   change.ctime = {1, 1};
+  change.written = node(11);
   intent.changes = {change};
   return intent;
 }
@@ -51,6 +52,18 @@ TEST(Intent, OfAnOlderVersionIsRead) {
     ASSERT_TRUE(back.ok()) << bytes;
     EXPECT_EQ(*back, intent);
   }
+}
+
+TEST(Intent, OfTheVersionBeforeHasNoWrittenNodes) {
+  Intent intent = example();
+  intent.changes.front().written = {};
+  std::string bytes = encode(intent);
+  constexpr std::size_t kWrittenBytes = std::size_t{6} * 8;
+  bytes.erase(bytes.size() - 8 - kWrittenBytes, kWrittenBytes);  // the number of mount points comes last
+  bytes.replace(0, 14, "warren-apply-5");
+  Result<Intent> back = decode_intent(bytes);
+  ASSERT_TRUE(back.ok()) << back.error().message();
+  EXPECT_EQ(*back, intent);
 }
 
 Intent over_two_filesystems() {

@@ -75,15 +75,16 @@ Status Planner::check_movable(std::string_view base_path) {
 }
 
 Status Planner::write(const TreeChange& change, const std::string& at, const std::string* content) {
-  return staging_.is_dry_run() ? Status(Ok{}) : stager_.write(change, at, content);
+  if (staging_.is_dry_run()) return Ok{};
+  WARREN_TRY(stager_.write(change, at, content));
+  struct stat info = WARREN_TRY(base_.get(at));
+  written_ = HostNode::of(info);
+  return Ok{};
 }
 
 Result<HostNode> Planner::stage(const TreeChange& change, std::uint64_t slot, const std::string* content) {
-  if (staging_.is_dry_run()) return HostNode{};
-  std::string at = slot_path(intent_, slot);
-  WARREN_TRY(stager_.write(change, at, content));
-  struct stat info = WARREN_TRY(base_.get(at));
-  return HostNode::of(info);
+  WARREN_TRY(write(change, slot_path(intent_, slot), content));
+  return written_;
 }
 
 void Planner::count_deleted(const std::vector<TreeChange>& changes) {
@@ -131,6 +132,7 @@ Status Planner::add_all(const std::vector<TreeChange>& changes, const MergedCont
   count_deleted(changes);
   for (const TreeChange& change : changes) {
     auto merged = contents.find(change.path);
+    written_ = {};
     WARREN_TRY(add(change, merged == contents.end() ? nullptr : &merged->second));
     AppliedChange applied;
     applied.kind = change.kind;
@@ -142,6 +144,7 @@ Status Planner::add_all(const std::vector<TreeChange>& changes, const MergedCont
       applied.size = change.after->size;
       applied.mtime = change.after->mtime;
       applied.ctime = change.after->ctime;
+      applied.written = written_;
       applied.is_partial = stager_.is_partial(change.path);
       applied.is_merged = merged != contents.end();
     }
@@ -202,6 +205,7 @@ Status Planner::add_renamed(const TreeChange& change, const std::string* content
   if (is_crossing || (is_other_content && !stays_same_node)) return add_new(change, content);
   Step in{.kind = StepKind::kPutIn, .path = change.path, .slot = out.slot};
   in.new_node = out.old_node;
+  written_ = out.old_node;
   intent_.steps.push_back(std::move(in));
   if (is_other_content) return add_overwrite(change, out.old_node, content);
   if (change.is_metadata_changed) return add_metadata(change, out.old_node);
@@ -213,6 +217,8 @@ Status Planner::add_metadata(const TreeChange& change, const HostNode& old_node)
   step.old_node = old_node;
   step.before = WARREN_TRY(base_.get_metadata(change.base_path));
   step.after = WARREN_TRY(stager_.metadata_of(change));
+  written_ = old_node;
+  written_.mtime = step.after.mtime;
   intent_.steps.push_back(std::move(step));
   return Ok{};
 }

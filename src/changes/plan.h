@@ -56,6 +56,7 @@ class Planner {
   Stager& stager_;
   Staging& staging_;
   Intent intent_;
+  HostNode written_;  // AppliedChange::written of the change that is being added
   std::unordered_map<std::string, std::uint64_t> deleted_dirs_;  // base path → number of nodes in it
   std::unordered_map<std::string, std::string> staged_dirs_;     // path of a new directory → where it is staged
   std::unordered_map<std::string, std::string> renamed_dirs_;    // path → base path

@@ -14,10 +14,9 @@ bool is_as_recorded(const Attributes& node, const Origin& origin) {
 }
 
 bool UpperNode::is_untouched() const {
-  if (origin == nullptr || is_nameless || !there || !is_as_recorded(node, *origin)) return false;
-  const Attributes& seen = *origin->seen;
+  if (origin == nullptr || is_nameless || !is_as_recorded(node, *origin)) return false;
   bool has_one_name = node.nlink == 1;
-  if (is_kept_new()) return has_one_name || (there && there->inode == seen.inode);
+  if (is_kept_new()) return there && (has_one_name || there->inode == origin->seen->inode);
   return has_one_name && origin->base_path == place;
 }
 

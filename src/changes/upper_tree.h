@@ -39,8 +39,9 @@ struct UpperNode {
 
   // A new node that an apply has written to the base; it stayed for those who use it, under the number that they know.
   bool is_kept_new() const { return origin != nullptr && origin->base_path.empty() && !node.is_directory(); }
-  // The agent has not changed it since the base's node was recorded as its origin, and the base still has a node there:
-  // it is no change, whatever that node is now. For nodes with one name, and new ones.
+  // The agent has not changed it since the base's node was recorded as its origin: it is no change, whatever the base
+  // has there now. A new one is, if the base has nothing there any more: it would be nowhere. For nodes with one name,
+  // and new ones.
   bool is_untouched() const;
 
   // The base's directory that its children are matched with: the one that it shows or replaced.

@@ -52,7 +52,10 @@ class OverlayFs::Listener {
       if (layer_ == Layer::kBase) overlay_.follow_node(node);
       to_.node_changed(number_of(node));
     }
-    void everything_changed() override { to_.everything_changed(); }
+    void everything_changed() override {
+      if (layer_ == Layer::kBase) overlay_.follow_all();
+      to_.everything_changed();
+    }
 
    private:
     Inode number_of(Inode node) {

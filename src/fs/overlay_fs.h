@@ -226,6 +226,9 @@ class OverlayFs final : public FileSystem {
   std::optional<Inode> follow_entry(Inode base_dir, std::string_view name);  // the number of a copy that may follow
   void follow_node(Inode base_node);
   void follow_base(Inode number);
+  void follow_all();                                // when it is unknown what has changed in the base
+  std::optional<Inode> find_to_follow(Inode node);  // the number of an untouched copy whose file in the base is another
+  Result<std::size_t> read_now(Inode node, std::uint64_t offset, MutableBytes out);
   Status take_over(Copy& copy, Inode number);
 
   // Parts of the calls above.

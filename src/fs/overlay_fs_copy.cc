@@ -270,10 +270,13 @@ Status OverlayFs::fetch(Copy& copy, std::uint64_t begin, std::uint64_t end) {
 // not changed since, follows it: also for a program that has it open, as if the host had written to the open file.
 Status OverlayFs::take_over(Copy& copy, Inode number) {
   Attributes own = WARREN_TRY(upper().get_attributes(copy.upper));
-  if (own.nlink != 1 || copy.hidden_names > 0 || !is_as_recorded(own, *copy.seen)) return Ok{};
+  if (own.nlink != 1 || !is_as_recorded(own, *copy.seen)) return Ok{};
   Result<Attributes> now = lstat(base_, copy.base_path);
-  bool is_other = now.ok() && now->is_file() && now->nlink == 1 && !is_as_seen(*now, *copy.seen);
+  bool is_other = now.ok() && now->is_file() && !is_as_seen(*now, *copy.seen);
   if (!is_other) return Ok{};
+  // Other names in the base that lead to the copy lead to the file that it is a copy of.
+  bool has_one_name = copy.hidden_names == 0 && now->nlink == 1;
+  if (!has_one_name && now->inode != copy.seen->inode) return Ok{};
   WARREN_TRY(upper_.reserve(std::min<std::uint64_t>(now->size, copy_whole_bytes_)));
   std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
   for (std::uint64_t size : {std::uint64_t{0}, now->size}) {
@@ -283,7 +286,8 @@ Status OverlayFs::take_over(Copy& copy, Inode number) {
   std::vector<ByteRange> in_base;
   if (now->size > 0) in_base.push_back({0, now->size});
   WARREN_TRY(upper_.remove_origin(copy.upper));  // with the merge base of before
-  WARREN_TRY(upper_.put_origin({.upper = copy.upper, .base_path = copy.base_path, .seen = *now}));
+  WARREN_TRY(upper_.put_origin(
+      {.upper = copy.upper, .base_path = copy.base_path, .seen = *now, .hidden_names = copy.hidden_names}));
   WARREN_TRY(upper_.set_base_ranges(copy.upper, in_base));
   std::vector<std::string> names = WARREN_TRY(upper().list_xattrs(copy.upper));
   for (const std::string& name : names) WARREN_TRY(upper().remove_xattr(copy.upper, name));
@@ -305,6 +309,35 @@ void OverlayFs::follow_base(Inode number) {
     bool may_follow = copy && copy->is_noted && copy->seen && copy->seen->is_file();
     return may_follow ? take_over(*copy, number) : Status(Ok{});
   }).ignore("it shows what the base had, and a change of both is a conflict");
+}
+
+// Whether take_over() has something to do: looks without writing.
+std::optional<Inode> OverlayFs::find_to_follow(Inode node) {
+  Result<Scope> scope = read_scope();
+  if (!scope.ok()) return std::nullopt;
+  Result<View> where = view(node);
+  Copy* copy = where.ok() ? find_copy(where->number) : nullptr;
+  if (!copy || !copy->is_noted || !copy->seen || !copy->seen->is_file()) return std::nullopt;
+  Result<Attributes> own = upper().get_attributes(copy->upper);
+  if (!own.ok() || !is_as_recorded(*own, *copy->seen)) return std::nullopt;
+  Result<Attributes> now = lstat(base_, copy->base_path);
+  bool is_other = now.ok() && !is_as_seen(*now, *copy->seen);
+  return is_other ? std::optional(where->number) : std::nullopt;
+}
+
+// One lock for each of them, so that nobody waits for all.
+void OverlayFs::follow_all() {
+  std::vector<Inode> numbers;
+  {
+    Result<Scope> scope = read_scope();
+    if (!scope.ok()) return;
+    for (const auto& [number, copy] : copies_) {
+      if (copy.is_noted && copy.seen && copy.seen->is_file()) numbers.push_back(number);
+    }
+  }
+  for (Inode number : numbers) {
+    if (find_to_follow(number)) follow_base(number);
+  }
 }
 
 std::optional<Inode> OverlayFs::follow_entry(Inode base_dir, std::string_view name) {

@@ -34,6 +34,9 @@ Result<Inode> OverlayFs::node_for_change(Inode node, std::uint64_t begin, std::u
     if (begin < end) WARREN_TRY(check_content(where));
     Inode found = WARREN_TRY(copy_up(where, content_max));
     if (Copy* copy = find_copy(where.number); copy && begin < end) {
+      bool is_behind = !WARREN_TRY(ranges_of(*copy))
+      ->empty() && !find_base_of(*copy).ok();
+      if (is_behind && copy->is_noted && copy->seen) WARREN_TRY(take_over(*copy, where.number));
       WARREN_TRY(fetch(*copy, begin, end));
     }
     return found;
@@ -56,7 +59,17 @@ Result<Fd> OverlayFs::open_backing(Inode node) {
   return base_.open_backing(*where.base);
 }
 
+// The host may have changed the base's file, and the event that makes an untouched copy follow has not come yet.
 Result<std::size_t> OverlayFs::read(Inode node, std::uint64_t offset, MutableBytes out) {
+  Result<std::size_t> got = read_now(node, offset, out);
+  if (got.ok() || got.error().code() != Code::kIo) return got;
+  std::optional<Inode> copy = find_to_follow(node);
+  if (!copy) return got;
+  follow_base(*copy);
+  return read_now(node, offset, out);
+}
+
+Result<std::size_t> OverlayFs::read_now(Inode node, std::uint64_t offset, MutableBytes out) {
   std::vector<ByteRange> ranges;
   std::optional<Inode> top;
   std::optional<Inode> below;

@@ -98,9 +98,6 @@ class UpperLayer {
   // Call before a write that adds about this many bytes. kNoSpace, with nothing changed.
   virtual Status reserve(std::uint64_t bytes) = 0;
 
-  // Passes on to our listener that the node has changed: the caller does not know all of its numbers.
-  virtual void announce(Inode node) = 0;
-
   // Changes whenever these rows may have changed other than by calls here: by another process, or by a rollback.
   virtual std::uint64_t epoch() = 0;
   // How often changes made through this object were undone: whatever the caller remembers of them is wrong.

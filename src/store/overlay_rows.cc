@@ -232,8 +232,6 @@ Result<std::unique_ptr<Unit>> OverlayRows::begin(UnitAccess access, Batched batc
 
 Status OverlayRows::reserve(std::uint64_t bytes) { return store_.database().reserve(bytes); }
 
-void OverlayRows::announce(Inode node) { store_.announce(node); }
-
 std::uint64_t OverlayRows::epoch() {
   Database& database = store_.database();
   if (checked_transaction_ != database.transaction_number()) {

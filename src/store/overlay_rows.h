@@ -23,7 +23,6 @@ class OverlayRows final : public UpperLayer {
   Result<std::unique_ptr<Unit>> begin(UnitAccess access, Batched batched,
                                       std::unique_lock<std::recursive_mutex>& held) override;
   Status reserve(std::uint64_t bytes) override;
-  void announce(Inode node) override;
   std::uint64_t epoch() override;
   std::uint64_t losses() override { return store_.rollbacks(); }
 

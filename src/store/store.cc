@@ -305,10 +305,6 @@ void Store::expired(Inode parent, std::string_view name) {
   if (keeper_) keeper_->changed_here({.kind = ChangeKind::kEntry, .id = parent.value, .name = std::string(name)});
 }
 
-void Store::announce(Inode node) {
-  if (keeper_) keeper_->changed_here({.kind = ChangeKind::kData, .id = node.value, .name = {}});
-}
-
 Result<std::optional<std::int64_t>> Store::next_expiry_ms() {
   std::optional<std::int64_t> file = WARREN_TRY(fs_->next_expiry_ms());
   std::optional<std::int64_t> key = WARREN_TRY(kv_->next_expiry_ms());

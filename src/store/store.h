@@ -92,9 +92,6 @@ class Store final : private TransactionObserver {
   void expiry_changed();
   void expired(Inode parent, std::string_view name);
 
-  // Reports a changed node to the listener although a caller of ours changed it.
-  void announce(Inode node);
-
   // After other code has replaced rows of any table on this connection, and has committed that.
   void rows_replaced();
 

@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""What the user and the agent do while an apply ends, and how the session follows the user's edits afterwards.
+
+    WARREN=path/to/warren meanwhile.py [-v] [Class.test_name]
+
+Needs root, /dev/fuse and strace.
+"""
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from case import Case
+from overlaid import mounted
+
+LARGE = 3 << 20  # larger than what is copied whole
+
+
+class Meanwhile(Case):
+    def begin(self, **files):
+        self.fill(**files)
+        self.point = self.w.mount()
+
+    def apply(self, *paths):
+        self.w.warren("apply", self.w.id, *paths)
+
+    def end(self):
+        self.w.umount(self.point)
+        self.w.fsck()
+
+    def append(self, path, text):
+        with open(path, "a") as file:
+            file.write(text)
+
+    def conflicts(self):
+        said = self.w.fails("apply", self.w.id)
+        return sorted(line.split()[1].rstrip(":") for line in said.splitlines() if line.startswith("conflict: /"))
+
+    def apply_and(self, is_written, meanwhile):
+        """Calls `meanwhile` when the base has what is applied, before the agent file says so: it stops the apply at each
+        rename of a record. Returns what the apply said."""
+        trace = self.w.root / "trace"
+        words = ["strace", "-f", "-o", trace, "-e", "trace=rename", "-e", "inject=rename:signal=STOP", mounted.program(),
+                 "apply", self.w.id]
+        apply = subprocess.Popen(words, cwd=self.w.home, env=self.w.environment(), stdout=subprocess.PIPE,
+                                 stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(apply.stdout.close)
+
+        def stops():
+            lines = trace.read_text().splitlines() if trace.exists() else []
+            renamers = {line.split()[0] for line in lines if " rename(" in line}
+            return [int(line.split()[0]) for line in lines
+                    if line.endswith("--- stopped by SIGSTOP ---") and line.split()[0] in renamers]
+        seen = 0
+        while True:
+            mounted.wait_for(lambda: len(stops()) > seen or apply.poll() is not None, "the apply goes on for ever")
+            if len(stops()) <= seen:
+                break
+            seen += 1
+            if meanwhile and is_written():
+                meanwhile()
+                meanwhile = None
+            os.kill(stops()[-1], signal.SIGCONT)
+        self.assertIsNone(meanwhile)
+        self.assertEqual(apply.returncode, 0)
+        return apply.stdout.read()
+
+    def test_an_edit_while_an_apply_ends_is_not_reverted(self):
+        names = ("shown", "same_size", "again", "deleted", "replaced")
+        self.begin(**{name: "base 1\n" for name in names})
+        for name in names:
+            self.append(self.point / name, "agent\n")
+        (self.point / "dir").mkdir()
+        for name in ("new", "new_again", "dir/new", "dir/again"):
+            (self.point / name).write_text("agent\n")
+        opened = open(self.point / "shown", "a", buffering=1)
+        self.addCleanup(opened.close)
+
+        def edit():
+            for name in (*names, "new", "new_again", "dir/new", "dir/again"):
+                self.append(self.base / name, "user\n")
+            (self.base / "same_size").write_text("user 1\nagent\n")
+            for name in ("again", "new_again", "dir/again"):
+                self.append(self.point / name, "again\n")
+            (self.point / "deleted").unlink()
+            (self.point / "draft").write_text("draft\n")
+            (self.point / "draft").rename(self.point / "replaced")
+        said = self.apply_and(lambda: (self.base / "dir" / "again").exists() and
+                              all(self.read(name) == "base 1\nagent\n" for name in names), edit)
+        for name in ("again", "new_again", "dir/again"):
+            self.assertIn(f"/{name}", said)
+        mounted.wait_for(lambda: (self.point / "shown").read_text() == "base 1\nagent\nuser\n", "the edit does not show")
+        mounted.wait_for(lambda: (self.point / "same_size").read_text() == "user 1\nagent\n", "the edit does not show")
+        for name in ("new", "dir/new"):
+            self.assertEqual((self.point / name).read_text(), "agent\nuser\n")
+        self.assertEqual(self.conflicts(), ["/again", "/deleted", "/dir/again", "/new_again", "/replaced"])
+        opened.write("more\n")
+        self.apply("/shown")
+        self.assertEqual(self.read("shown"), "base 1\nagent\nuser\nmore\n")
+        for name in ("again", "deleted", "replaced"):
+            self.assertEqual(self.read(name), "base 1\nagent\nuser\n")
+        self.assertEqual(self.read("same_size"), "user 1\nagent\n")
+        for name in ("new", "new_again", "dir/new", "dir/again"):
+            self.assertEqual(self.read(name), "agent\nuser\n")
+        opened.close()
+        self.end()
+        self.assertEqual(len(self.conflicts()), 5)
+
+    def test_a_write_to_a_second_name_while_an_apply_ends_stays_with_both(self):
+        self.begin(first="base\n")
+        os.link(self.point / "first", self.point / "second")
+        said = self.apply_and((self.base / "second").exists, lambda: self.append(self.point / "second", "during\n"))
+        self.assertIn("/second", said)
+        for name in ("first", "second"):
+            self.assertEqual((self.point / name).read_text(), "base\nduring\n")
+        self.apply()
+        self.assertEqual((self.read("first"), self.read("second")), ("base\nduring\n", "base\nduring\n"))
+        self.assertEqual(self.w.changes(), [])
+        self.end()
+
+    def fill_links(self):
+        (self.base / "large").write_bytes(b"x" * LARGE)
+        (self.base / "small").write_text("base\n")
+        for name in ("large", "small"):
+            os.link(self.base / name, self.base / f"{name}2")
+
+    def check_shown(self, *names):
+        for name in names:
+            wanted = (self.base / name).read_bytes()
+            mounted.wait_for(lambda: (self.point / name).read_bytes() == wanted, f"the edit of {name} does not show")
+        self.assertEqual(self.w.changes(), [])
+
+    def test_a_file_with_several_names_shows_the_hosts_edit_after_an_apply(self):
+        self.fill_links()
+        self.begin()
+        self.edit_in_place("large")
+        with open(self.point / "small", "a", buffering=1) as opened:
+            opened.write("agent\n")
+            self.apply()
+            for name in ("large", "small"):
+                self.append(self.base / name, "host\n")
+            self.check_shown("large", "large2", "small", "small2")
+            opened.write("more\n")
+            self.apply()
+        self.assertEqual(self.read("small2"), "base\nagent\nhost\nmore\n")
+        self.check_shown("small", "small2")
+        self.end()
+
+    def test_a_file_with_several_names_shows_the_hosts_edit_after_a_discard(self):
+        self.fill_links()
+        self.begin()
+        self.edit_in_place("large")
+        self.append(self.point / "small", "agent\n")
+        self.w.warren("discard", "--yes", self.w.id)
+        for name in ("large", "small"):
+            self.append(self.base / name, "host\n")
+        self.check_shown("large", "large2", "small", "small2")
+        self.end()
+
+    def test_an_applied_file_that_the_user_removes_does_not_stop_the_next_apply(self):
+        self.begin(deleted="base\n", moved="base\n", other="base\n")
+        for name in ("deleted", "moved"):
+            self.append(self.point / name, "agent\n")
+        self.apply()
+        (self.base / "deleted").unlink()
+        (self.base / "moved").rename(self.base / "elsewhere")
+        self.append(self.point / "other", "agent\n")
+        self.assertEqual(self.w.changes(), ["M f /other"])
+        self.apply()
+        self.append(self.point / "moved", "again\n")
+        self.assertEqual(self.conflicts(), ["/moved"])
+        self.end()
+        self.assertEqual(sorted(os.listdir(self.base)), ["elsewhere", "other"])
+        self.assertEqual(self.w.changes(), ["A f /moved"])
+
+    def edit_in_place(self, name):
+        with open(self.point / name, "r+b") as file:
+            file.write(b"1")
+
+    def test_an_applied_file_follows_the_host_when_events_were_lost(self):
+        (self.base / "large").write_bytes(b"x" * LARGE)
+        self.fill(small="base\n")
+        server = self.w.serve()
+        self.point = self.w.point()
+        self.edit_in_place("large")
+        self.append(self.point / "small", "agent\n")
+        self.apply()
+        server.send_signal(signal.SIGSTOP)
+        mounted.wait_for(lambda: pathlib.Path(f"/proc/{server.pid}/stat").read_text().rsplit(")")[-1].split()[0] == "T",
+                         "the mount does not stop")
+        most = int(pathlib.Path("/proc/sys/fs/inotify/max_queued_events").read_text())
+        for _ in range(most // 2 + 1):  # two events each
+            os.close(os.open(self.base / "passing", os.O_CREAT | os.O_WRONLY))
+            (self.base / "passing").unlink()
+        for name in ("large", "small"):
+            self.append(self.base / name, "host\n")
+        server.send_signal(signal.SIGCONT)
+        self.check_shown("large", "small")
+        self.end()
+        self.assertEqual(server.wait(timeout=mounted.PATIENCE_SECONDS), 0)
+
+
+if __name__ == "__main__":
+    mounted.need_fuse()
+    unittest.main()
