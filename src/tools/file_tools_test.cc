@@ -309,6 +309,18 @@ TEST_F(FileTools, TheQuestionBeforeARestoreNamesWhatItReplacesAndTheYesIsForThat
   EXPECT_EQ(content_of("/work/same"), "old");
 }
 
+TEST_F(FileTools, ACancelledRemovalRemovesNothingMore) {
+  put("/d/a", "x");
+  put("/mem/d/a", "x");
+  is_cancelled_ = true;
+  EXPECT_EQ(error_type("remove", {{"path", "/d"}, {"recursive", true}}), "unavailable");
+  EXPECT_EQ(error_type("memory", {{"command", "delete"}, {"path", "/memories/d"}}), "unavailable");
+  is_cancelled_ = false;
+  EXPECT_EQ(content_of("/d/a"), "x");
+  EXPECT_EQ(content_of("/mem/d/a"), "x");
+  EXPECT_EQ(call("remove", {{"path", "/d"}, {"recursive", true}}).error, std::nullopt);
+}
+
 TEST_F(FileTools, ACancelledCopyOrRenameOfATreeCopiesNothingMore) {
   put("/d/a", "x");
   is_cancelled_ = true;
