@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include "agent/tree_copy.h"
+#include "backends/blob/memory_blobs.h"
 #include "fs/expiry.h"
 #include "fs/forwarding_fs.h"
 #include "fs/memory_fs.h"
 #include "fs/mount_fs.h"
 #include "testing/fake_clock.h"
 #include "testing/matchers.h"
+#include "vfs/blob_fs.h"
 
 namespace warren {
 namespace {
@@ -117,6 +119,10 @@ class PlainFs final : public ForwardingFs {
     if (changes.mode || changes.uid || changes.gid) return Error(Code::kUnsupported, "all have the same mode");
     return inner().set_attributes(node, changes);
   }
+  Status unlink(Inode parent, std::string_view name) override {
+    ++unlinks;
+    return unlink_fails ? Status(*unlink_fails) : inner().unlink(parent, name);
+  }
   Status sync(Inode node) override {
     if (meanwhile) meanwhile();
     if (sync_fails) return Error(Code::kIo, "the disk is broken");
@@ -125,6 +131,8 @@ class PlainFs final : public ForwardingFs {
 
   std::function<void()> meanwhile;
   bool sync_fails = false;
+  std::optional<Error> unlink_fails;
+  int unlinks = 0;
 };
 
 class MoveTest : public FileVerbsTest {
@@ -233,6 +241,40 @@ TEST_F(MoveTest, ACopyWhoseOriginalIsGoneIsNotTakenBack) {
   EXPECT_EQ(content("/m/d/a"), "a");
 }
 
+TEST_F(MoveTest, ACopyThatWasWrittenAgainWithTheSameContentIsNotTakenBack) {
+  write("/d/a", "a");
+  plain_.meanwhile = [&] {
+    clock_.advance_ns(1'000'000'000);
+    ASSERT_OK(write_file(other_, "/d/a", as_bytes("a")));
+  };
+  plain_.sync_fails = true;
+  EXPECT_EQ(error_of(move("/d", "/m/d")), Code::kIo);
+  EXPECT_EQ(content("/m/d/a"), "a");
+}
+
+TEST_F(MoveTest, AnErrorSaysThatACopyCannotBeRemovedAndWhy) {
+  for (const char* path : {"/d/a", "/d/b"}) write(path, "x");
+  plain_.sync_fails = true;
+  plain_.unlink_fails = Error(Code::kNoSpace, "the disk is full");
+  Status moved = move("/d", "/m/d");
+  EXPECT_EQ(error_of(moved), Code::kIo);
+  EXPECT_EQ(moved.error().message(),
+            "the disk is broken; the copy could not be removed again (the disk is full): '/m/d/b', '/m/d/a'");
+  EXPECT_EQ(moved.error().hint(), "the original is complete; remove '/m/d' before it is tried again");
+  EXPECT_EQ(plain_.unlinks, 2);
+}
+
+TEST_F(MoveTest, ABackendThatIsGoneIsAskedOnlyOnceToRemoveACopy) {
+  for (const char* path : {"/d/a", "/d/b", "/d/c"}) write(path, "x");
+  plain_.sync_fails = true;
+  plain_.unlink_fails = Error(Code::kUnavailable, "the store is down");
+  Status moved = move("/d", "/m/d");
+  EXPECT_NE(moved.error().message().find("(the store is down): '/m/d/c', '/m/d/b', '/m/d/a', '/m/d'"),
+            std::string::npos)
+      << moved.error().message();
+  EXPECT_EQ(plain_.unlinks, 1);
+}
+
 TEST_F(MoveTest, ACopyIntoItselfThroughAnotherMountEnds) {
   ASSERT_OK(write_file(other_, "/d/a", as_bytes("a")));
   auto both =
@@ -292,6 +334,84 @@ TEST_F(MoveTest, ACopyThatIsStoppedEndsBetweenTwoFilesAndSaysWhatStays) {
   EXPECT_EQ(error_of(rename_or_copy(*tree_, "/d", "/m/e", RenameMode::kReplace, stop)), Code::kUnavailable);
   EXPECT_EQ(read_dir(other_, "/e").value(), (Paths{"a"}));
   EXPECT_EQ(found({}, "/d"), (Paths{"/d", "/d/a", "/d/b", "/d/c"}));
+}
+
+// A filesystem in which somebody else is at work when a unit begins, or after a node was made.
+class SharedFs final : public ForwardingFs {
+ public:
+  using ForwardingFs::ForwardingFs;
+  Result<std::unique_ptr<Unit>> begin(UnitAccess access) override {
+    if (access == UnitAccess::kWrite && before_unit) before_unit();
+    return inner().begin(access);
+  }
+  Result<Attributes> make_node(Inode parent, std::string_view name, const NewNode& node) override {
+    Result<Attributes> made = inner().make_node(parent, name, node);
+    if (after_make) after_make(name);
+    return made;
+  }
+
+  std::function<void()> before_unit;
+  std::function<void(std::string_view)> after_make;
+};
+
+// Two processes with one store; the other one writes through `theirs_`.
+class FrontierTest : public MoveTest {
+ protected:
+  FrontierTest() {
+    tree_ = MountFs::make(fs_, {{.path = "/s", .fs = shared_, .slot = 1}}, clock_).take_value();
+    for (const char* path : {"/d/a", "/d/b", "/d/c"}) write(path, "ours");
+    for (const char* path : {"/d/a", "/d/b", "/d/c"}) EXPECT_OK(write_file(theirs_, path, as_bytes("ours")));
+  }
+  // The other one makes the second file when the first one is there.
+  void write_next(const std::string& dir) {
+    if (!exists(theirs_, dir + "/a").value() || exists(theirs_, dir + "/b").value()) return;
+    ASSERT_OK(write_file(theirs_, dir + "/b", as_bytes("theirs")));
+  }
+  void expect_theirs(const Status& copied, const std::string& dir) {
+    EXPECT_EQ(error_of(copied), Code::kExists);
+    EXPECT_EQ(copied.error().message(), "'/s" + dir + "/b' was made by somebody else meanwhile");
+    EXPECT_EQ(read_dir(theirs_, dir).value(), (Paths{"b"}));
+    EXPECT_EQ(read_file(theirs_, dir + "/b").value(), "theirs");
+  }
+
+  MemoryBlobs store_{clock_};
+  BlobFs ours_{store_, clock_};
+  BlobFs theirs_{store_, clock_};
+  SharedFs shared_{ours_};
+};
+
+TEST_F(FrontierTest, AFileThatSomebodyElseMakesBeforeTheCopyGetsThereIsTheirs) {
+  shared_.before_unit = [&] { write_next("/across"); };
+  expect_theirs(copy_path(*tree_, "/d", "/s/across", Recursive::kYes), "/across");
+  shared_.before_unit = [&] { write_next("/within"); };
+  expect_theirs(copy_path(*tree_, "/s/d", "/s/within", Recursive::kYes), "/within");
+  shared_.before_unit = [&] { write_next("/moved"); };
+  expect_theirs(rename_or_copy(*tree_, "/s/d", "/s/moved", RenameMode::kReplace), "/moved");
+  EXPECT_EQ(read_dir(theirs_, "/d").value(), (Paths{"a", "b", "c"}));
+}
+
+TEST_F(FrontierTest, AFileThatSomebodyElseMakesWhileItIsCopiedIsTheirs) {
+  auto make_same = [&](const std::string& dir) {
+    return [this, dir](std::string_view name) {
+      if (name != "b") return;
+      ASSERT_OK(write_file(theirs_, dir + "/b", as_bytes("theirs")));
+    };
+  };
+  shared_.after_make = make_same("/across");
+  expect_theirs(copy_path(*tree_, "/d", "/s/across", Recursive::kYes), "/across");
+  shared_.after_make = make_same("/within");
+  expect_theirs(copy_path(*tree_, "/s/d", "/s/within", Recursive::kYes), "/within");
+}
+
+TEST_F(FrontierTest, AFileOfTheAgentFileThatSomebodyElseMakesIsTheirs) {
+  SharedFs agent_file(fs_);
+  auto tree = MountFs::make(agent_file, {{.path = "/s", .fs = shared_, .slot = 1}}, clock_).take_value();
+  agent_file.before_unit = [&] {
+    if (exists(fs_, "/new/a").value() && !exists(fs_, "/new/b").value()) write("/new/b", "theirs");
+  };
+  EXPECT_EQ(error_of(copy_path(*tree, "/s/d", "/new", Recursive::kYes)), Code::kExists);
+  EXPECT_EQ(found({}, "/new"), (Paths{"/new", "/new/b"}));
+  EXPECT_EQ(read("/new/b"), "theirs");
 }
 
 // As where other rules hold.

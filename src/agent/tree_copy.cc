@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "base/path.h"
+#include "fs/copy_content.h"
 #include "fs/mount_fs.h"
 #include "fs/path_ops.h"
 
@@ -25,9 +26,28 @@ Status copy_across(FileSystem& fs, std::string_view from, std::string_view to, c
   });
 }
 
-Status ignore_unsupported(Result<Attributes> changed) {
-  if (changed.ok() || changed.error().code() == Code::kUnsupported) return Ok{};
-  return std::move(changed).take_error();
+// Makes the file in the unit that looked for it, never finds it: a filesystem without transactions refuses to store a
+// new file where there is one by then.
+Status copy_to_new(FileSystem& fs, std::string_view from, std::string_view to, bool is_across) {
+  std::string content;
+  if (is_across) content = WARREN_TRY(read_file(fs, from, {.size_bytes_max = kAcrossBytesMax}));
+  auto what = [&] { return fmt::format("copy {} to {}", quote_path(from), quote_path(to)); };
+  auto unit = WARREN_TRY(fs.begin(UnitAccess::kWrite));
+  Attributes source = WARREN_TRY(stat(fs, from));
+  Place place = WARREN_TRY(find_name(fs, to));
+  if (place.node) return Error(Code::kExists, fmt::format("{} exists already", quote_path(to)));
+  NewNode node{.mode = S_IFREG | (source.mode & 07777U)};
+  Attributes made = WARREN_TRY(fs.make_node(place.parent, place.name, node).within(what));
+  Status filled = is_across ? fs.write(made.inode, 0, as_bytes(content)) : copy_content(fs, source, made.inode);
+  WARREN_TRY(std::move(filled).within(what));
+  return unit->commit().within(what);
+}
+
+// The error for what was not there, and could not be made.
+Error not_made(FileSystem& fs, std::string_view to, Error why) {
+  bool may_be_there = why.code() == Code::kExists || why.code() == Code::kConflict;
+  if (!may_be_there || !lstat(fs, to).ok()) return why;
+  return Error(Code::kExists, fmt::format("{} was made by somebody else meanwhile", quote_path(to)));
 }
 
 bool is_as_it_was(const Attributes& before, const Attributes& now) {
@@ -62,11 +82,21 @@ Result<bool> is_still_same(FileSystem& fs, const CopiedPath& copied, const Attri
   return target == copied_target;
 }
 
+// Whether a copy has not been written to since. Numbers of nodes may change, and extended attributes change the ctime.
+bool is_as_made(const Attributes& made, const Attributes& now) {
+  bool is_same_kind = (made.mode & S_IFMT) == (now.mode & S_IFMT);
+  return is_same_kind && (made.is_directory() || (made.size == now.size && made.mtime == now.mtime));
+}
+
 // False: it stays. The content is compared before the unit, which must not wait for a backend's content.
 Result<bool> remove_copy(FileSystem& fs, const CopiedPath& copied) {
-  Attributes before = WARREN_TRY(lstat(fs, copied.to));
-  bool is_same = before.is_directory() || WARREN_TRY(is_still_same(fs, copied, before));
-  if (!is_same) return false;
+  Result<Attributes> there = lstat(fs, copied.to);
+  if (!there.ok() && is_missing(there.error())) return true;
+  Attributes before = WARREN_TRY(std::move(there));
+  if (!is_as_made(copied.made, before)) return false;
+  Result<bool> is_same = before.is_directory() ? Result<bool>(true) : is_still_same(fs, copied, before);
+  if (!is_same.ok() && is_missing(is_same.error())) return false;  // the last one
+  if (!WARREN_TRY(std::move(is_same))) return false;
   auto unit = WARREN_TRY(fs.begin(UnitAccess::kWrite));
   Place place = WARREN_TRY(find_name(fs, copied.to));
   if (!place.node) return true;
@@ -76,34 +106,65 @@ Result<bool> remove_copy(FileSystem& fs, const CopiedPath& copied) {
   return true;
 }
 
+// The first few names, and how many more there are.
+class StayingNames {
+ public:
+  void add(std::string_view path) {
+    constexpr std::size_t kNamed = 5;
+    if (++count_ <= kNamed) names_ += fmt::format("{}{}", names_.empty() ? "" : ", ", quote_path(path));
+    else more_ = fmt::format(" and {} more", count_ - kNamed);
+  }
+  bool is_empty() const { return count_ == 0; }
+  std::string text() const { return names_ + more_; }
+
+ private:
+  std::size_t count_ = 0;
+  std::string names_;
+  std::string more_;
+};
+
 }  // namespace
 
-Status copy_one_file(FileSystem& fs, std::string_view from, std::string_view to) {
+Status copy_one_file(FileSystem& fs, std::string_view from, std::string_view to, CopyTarget target) {
   Attributes source = WARREN_TRY(stat(fs, from));
-  Result<Attributes> target = stat(fs, to);
-  if (!target.ok() && target.error().code() == Code::kNotFound) target = stat(fs, directory_of(to));
-  bool is_across = source.is_file() && target.ok() && are_in_different_mounts(source.inode, target->inode);
-  return is_across ? copy_across(fs, from, to, source) : copy_file(fs, from, to);
+  Result<Attributes> there = stat(fs, to);
+  if (!there.ok() && there.error().code() == Code::kNotFound) there = stat(fs, directory_of(to));
+  bool is_across = source.is_file() && there.ok() && are_in_different_mounts(source.inode, there->inode);
+  if (target == CopyTarget::kMayExist) return is_across ? copy_across(fs, from, to, source) : copy_file(fs, from, to);
+  Status made = copy_to_new(fs, from, to, is_across);
+  return made.ok() ? std::move(made) : Status(not_made(fs, to, std::move(made).take_error()));
 }
 
 Error take_back(FileSystem& fs, const std::vector<CopiedPath>& copies, const Error& why) {
-  constexpr std::size_t kNamed = 5;
-  std::string names;
-  std::size_t staying = 0;
+  StayingNames changed;
+  StayingNames stuck;
+  std::optional<Error> obstacle;
   for (auto copied = copies.rbegin(); copied != copies.rend(); ++copied) {
-    Result<bool> removed = remove_copy(fs, *copied);
-    bool is_gone = removed.ok() ? *removed : is_missing(removed.error());
-    bool has_others = !removed.ok() && removed.error().code() == Code::kNotEmpty;  // which are named, or not ours
-    if (is_gone || has_others) continue;
-    if (++staying <= kNamed) names += fmt::format("{}{}", names.empty() ? "" : ", ", quote_path(copied->to));
+    bool is_hopeless = obstacle && obstacle->code() == Code::kUnavailable;  // each attempt may take a timeout
+    Result<bool> removed = is_hopeless ? Result<bool>(*obstacle) : remove_copy(fs, *copied);
+    if (removed.ok() && *removed) continue;
+    Code code = removed.ok() ? Code::kConflict : removed.error().code();
+    if (code == Code::kNotEmpty) continue;  // what is in it is named, or not ours
+    if (code == Code::kConflict) {
+      changed.add(copied->to);
+      continue;
+    }
+    stuck.add(copied->to);
+    if (!obstacle) obstacle = std::move(removed).take_error();
   }
-  if (staying == 0) return why;
-  if (staying > kNamed) names += fmt::format(" and {} more", staying - kNamed);
-  return Error(
-      why.code(),
-      fmt::format("{}; the copy was removed again, except for what is not the same as the original any more: {}",
-                  why.message(), names),
-      "compare them with the originals before one of the two is removed");
+  std::string text = why.message();
+  std::string hint = why.hint();
+  if (!stuck.is_empty()) {
+    text += fmt::format("; the copy could not be removed again ({}): {}", obstacle->message(), stuck.text());
+    hint = fmt::format("the original is complete; remove {} before it is tried again", quote_path(copies.front().to));
+  }
+  if (!changed.is_empty()) {
+    text += fmt::format("; {}not the same as the original any more: {}",
+                        stuck.is_empty() ? "the copy was removed again, except for what is " : "of the copy, this is ",
+                        changed.text());
+    hint = "compare them with the originals before one of the two is removed";
+  }
+  return Error(why.code(), std::move(text), std::move(hint));
 }
 
 Error stopped_copy(const Error& why, std::size_t count, std::string_view to, StoppedIn target) {
@@ -186,13 +247,14 @@ Status TreeCopy::copy(const std::string& path) {
   }
   Attributes above = WARREN_TRY(stat(fs_, directory_of(to)));
   bool is_across = are_in_different_mounts(node.source.inode, above.inode);
-  WARREN_TRY(make(node, is_there, is_across));
-  Attributes made = WARREN_TRY(lstat(fs_, to));
-  node.made = made.inode;
+  Status made = make(node, is_there, is_across);
+  if (!made.ok()) return is_there ? std::move(made) : Status(not_made(fs_, to, std::move(made).take_error()));
+  node.made = WARREN_TRY(lstat(fs_, to));
   node.is_new = !is_there;
-  nodes_.push_back(node);
-  if (options_.keeps == CopyKeeps::kXattrsToo && !node.source.is_symlink()) WARREN_TRY(keep_xattrs(node));
-  return node.source.is_directory() ? Status(Ok{}) : keep_attributes(node, is_across);
+  nodes_.push_back(std::move(node));
+  Node& copied = nodes_.back();
+  if (options_.keeps == CopyKeeps::kXattrsToo && !original.is_symlink()) WARREN_TRY(keep_xattrs(copied));
+  return original.is_directory() ? Status(Ok{}) : keep_attributes(copied, is_across);
 }
 
 Status TreeCopy::make(const Node& node, bool is_there, bool is_across) {
@@ -204,6 +266,7 @@ Status TreeCopy::make(const Node& node, bool is_there, bool is_across) {
     std::string target = WARREN_TRY(read_link(fs_, from));
     WARREN_TRY(make_symlink(fs_, target, to).within(doing("copy", from)));
   } else if (node.source.is_file()) {
+    if (!is_there) return copy_to_new(fs_, from, to, is_across);
     WARREN_TRY(is_across ? copy_across(fs_, from, to, node.source) : copy_file(fs_, from, to));
   } else {
     NewNode made{.mode = node.source.mode, .owner = node.source.owner, .rdev = node.source.rdev};
@@ -220,14 +283,14 @@ Status TreeCopy::keep_xattrs(const Node& node) {
   std::vector<std::string> all = WARREN_TRY(std::move(names).within(doing("copy", from)));
   for (const std::string& name : all) {
     std::string value = WARREN_TRY(fs_.get_xattr(node.source.inode, name).within(doing("copy", from)));
-    Status kept = fs_.set_xattr(node.made, name, as_bytes(value), XattrMode::kAny);
+    Status kept = fs_.set_xattr(node.made.inode, name, as_bytes(value), XattrMode::kAny);
     if (kept.ok() || !name.starts_with("user.")) continue;
     return std::move(kept).within(fmt::format("keep {} of {}", quote(name), quote_path(from)));
   }
   return Ok{};
 }
 
-Status TreeCopy::keep_attributes(const Node& node, bool is_across) {
+Status TreeCopy::keep_attributes(Node& node, bool is_across) {
   std::string to = path_in(to_, node);
   AttributeChanges times;
   times.atime = SetTime::to(node.source.atime);
@@ -236,22 +299,28 @@ Status TreeCopy::keep_attributes(const Node& node, bool is_across) {
   if (!node.source.is_symlink()) all.mode = node.source.mode & 07777U;
   all.uid = node.source.owner.uid;
   all.gid = node.source.owner.gid;
-  Result<Attributes> kept = fs_.set_attributes(node.made, all);
-  if (kept.ok()) return Ok{};
+  Result<Attributes> kept = fs_.set_attributes(node.made.inode, all);
+  if (kept.ok()) {
+    node.made = *kept;
+    return Ok{};
+  }
   Code code = kept.error().code();
   bool is_refused = code == Code::kDenied || code == Code::kNotPermitted;
   if (is_refused && options_.keeps == CopyKeeps::kXattrsToo) return Ok{};  // a place whose files may not be changed
   if (!is_across || code != Code::kUnsupported) {
     return std::move(kept).take_error().within(fmt::format("keep the attributes of {}", quote_path(to)));
   }
-  return ignore_unsupported(fs_.set_attributes(node.made, times));
+  kept = fs_.set_attributes(node.made.inode, times);
+  if (kept.ok()) node.made = *kept;
+  bool is_done = kept.ok() || kept.error().code() == Code::kUnsupported;
+  return is_done ? Status(Ok{}) : Status(std::move(kept).take_error());
 }
 
 // Last, after everything is in them: making an entry changes their times.
 Status TreeCopy::finish_directories() {
   for (auto node = nodes_.rbegin(); node != nodes_.rend(); ++node) {
     if (!node->source.is_directory()) continue;
-    WARREN_TRY(keep_attributes(*node, are_in_different_mounts(node->source.inode, node->made)));
+    WARREN_TRY(keep_attributes(*node, are_in_different_mounts(node->source.inode, node->made.inode)));
   }
   return Ok{};
 }
@@ -259,7 +328,7 @@ Status TreeCopy::finish_directories() {
 Error TreeCopy::remove_made(const Error& why) {
   std::vector<CopiedPath> copies;
   for (const Node& node : nodes_) {
-    if (node.is_new) copies.push_back({.from = path_in(from_, node), .to = path_in(to_, node)});
+    if (node.is_new) copies.push_back({.from = path_in(from_, node), .to = path_in(to_, node), .made = node.made});
   }
   nodes_.clear();
   return take_back(fs_, copies, why);
@@ -268,7 +337,7 @@ Error TreeCopy::remove_made(const Error& why) {
 Status TreeCopy::sync() {
   Status synced = Ok{};
   for (const Node& node : nodes_) {
-    if (synced.ok() && node.source.is_file()) synced = fs_.sync(node.made);
+    if (synced.ok() && node.source.is_file()) synced = fs_.sync(node.made.inode);
   }
   if (!synced.ok()) return remove_made(synced.error());
   return synced;

@@ -26,16 +26,20 @@ struct TreeCopyOptions {
   std::function<Status()> check;  // before each node; its error ends the copy, and what was copied stays
 };
 
-// Copies one file. Between mounts the content goes through memory.
-Status copy_one_file(FileSystem& fs, std::string_view from, std::string_view to);
+// Copies one file. Between mounts the content goes through memory. CopyTarget::kNew: what somebody else makes there
+// meanwhile is kExists, too, and stays theirs.
+Status copy_one_file(FileSystem& fs, std::string_view from, std::string_view to,
+                     CopyTarget target = CopyTarget::kMayExist);
 
 // A node that was made by copying another.
 struct CopiedPath {
   std::string from;
   std::string to;
+  Attributes made;  // as the copy left it
 };
-// Undoes copies after the error `why`, the last one first. Removes only what is still the same as its original: others
-// may have written to the copy, or removed the original. Returns `why` with the names of the files that stay.
+// Undoes copies after the error `why`, the last one first. Removes only what is still as the copy left it and the same
+// as its original: others may have written to the copy, or removed the original. Returns `why` with the names of the
+// files that stay, and says whether they were changed or cannot be removed.
 Error take_back(FileSystem& fs, const std::vector<CopiedPath>& copies, const Error& why);
 
 // Whether a copy that was stopped has made its target, or the target was there before.
@@ -50,7 +54,8 @@ class TreeCopy {
   TreeCopy(FileSystem& fs, TreeCopyOptions options);
 
   // Copies what is there when it begins, so a target inside of the tree, through another mount of the same backend, is
-  // not copied into itself. Links are copied as links. If it fails, what it has made is removed by take_back; if it is
+  // not copied into itself. Links are copied as links. What is not there when it is looked for is made, never replaced:
+  // kExists if somebody else makes it first. If it fails, what it has made is removed by take_back; if it is
   // stopped by `check`, that stays (stopped_copy).
   Status run(std::string_view from, std::string_view to);
   // After it, the copy is on the disk, if the target is. If it fails, the copy is removed as above.
@@ -63,7 +68,7 @@ class TreeCopy {
   struct Node {
     std::string inside;  // its path below the start; empty: the start
     Attributes source;
-    Inode made;
+    Attributes made;
     bool is_new = false;
   };
 
@@ -74,7 +79,7 @@ class TreeCopy {
   Status copy(const std::string& path);
   Status make(const Node& node, bool is_there, bool is_across);
   Status keep_xattrs(const Node& node);
-  Status keep_attributes(const Node& node, bool is_across);
+  Status keep_attributes(Node& node, bool is_across);
   Status finish_directories();
   Error remove_made(const Error& why);
   Status remove_batch(std::size_t first, std::size_t end);

@@ -14,6 +14,7 @@
 #include "fs/mount_fs.h"
 #include "fs/mount_points.h"
 #include "fs/path_ops.h"
+#include "fs/stoppable_remove.h"
 
 namespace warren {
 namespace {
@@ -308,7 +309,8 @@ Status Items::remove(const Ref& ref) {
     WARREN_TRY(check_not_cancelled());
     WARREN_TRY(warren::remove(view_, namespace_path(one)));
   }
-  WARREN_TRY(warren::remove(view_, namespace_path(ref), {.recursive = Recursive::kYes}));
+  WARREN_TRY(remove_stoppable(view_, namespace_path(ref), {.recursive = Recursive::kYes},
+                              [this] { return check_not_cancelled(); }));
   for (Inode file : files) {
     if (!is_in_agent_file(file)) continue;
     Result<Attributes> left = view_.get_attributes(file);  // a hard link elsewhere keeps it
@@ -351,9 +353,14 @@ Status Items::move(const Ref& from, const Ref& to, Replace replace) {
 }
 
 // A copy is an item of its own, from the same source.
-Status Items::copy_one(const Ref& from, const Ref& to, const Attributes& node) {
+Status Items::copy_one(const Ref& from, const Ref& to, const Attributes& node, std::vector<CopiedPath>& copies) {
   std::optional<ItemRow> old = WARREN_TRY(find_row(from, node));
-  WARREN_TRY(copy_path(view_, namespace_path(from), namespace_path(to), Recursive::kNo));
+  bool is_new = !WARREN_TRY(find(to));
+  std::string source = namespace_path(from);
+  std::string target = namespace_path(to);
+  WARREN_TRY(copy_one_file(view_, source, target, is_new ? CopyTarget::kNew : CopyTarget::kMayExist));
+  Attributes copy = WARREN_TRY(lstat(view_, target));
+  if (is_new) copies.push_back({.from = source, .to = target, .made = copy});
   auto unit = WARREN_TRY(view_.begin(UnitAccess::kWrite));
   std::optional<Attributes> made = WARREN_TRY(find(to));
   if (!made) return Error(Code::kStale, fmt::format("{} is gone again", quote(to_string(to))));
@@ -376,10 +383,11 @@ Status Items::copy(const Ref& from, const Ref& to, Replace replace) {
 // Adds to `made` what was not there before, a directory before what is in it.
 Status Items::copy_noting(const Ref& from, const Ref& to, Replace replace, std::vector<CopiedPath>& made) {
   auto copy_node = [&](const Ref& source, const Ref& target, const Attributes& node) -> Status {
-    std::optional<Attributes> old = WARREN_TRY(find(target));
-    if (!old) made.push_back({.from = namespace_path(source), .to = namespace_path(target)});
-    if (!node.is_directory()) return copy_one(source, target, node);
+    if (!node.is_directory()) return copy_one(source, target, node, made);
+    bool is_new = !WARREN_TRY(find(target));
     WARREN_TRY(make_dir(target));
+    Attributes dir = WARREN_TRY(lstat(view_, namespace_path(target)));
+    if (is_new) made.push_back({.from = namespace_path(source), .to = namespace_path(target), .made = dir});
     return Ok{};
   };
   std::optional<Attributes> node = WARREN_TRY(find(from));

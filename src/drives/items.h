@@ -112,7 +112,7 @@ class Items {
   Status check_movable(const Ref& from, Apart apart);
   Status give_ids(const Ref& ref);
   Status move_rows(TreeCopy& copy, const std::vector<MovedRow>& rows, bool has_rows_there);
-  Status copy_one(const Ref& from, const Ref& to, const Attributes& node);
+  Status copy_one(const Ref& from, const Ref& to, const Attributes& node, std::vector<CopiedPath>& copies);
 
   Agent& agent_;
   FileSystem& view_;

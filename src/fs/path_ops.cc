@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/path.h"
+#include "fs/copy_content.h"
 #include "fs/expiry.h"
 #include "fs/list_dir.h"
 
@@ -89,24 +90,6 @@ Status set_expiry(FileSystem& fs, const FoundFile& found, const std::optional<st
 Status resize(FileSystem& fs, Inode node, std::uint64_t size) {
   WARREN_TRY(fs.set_attributes(node, {.size = size}));
   return Ok{};
-}
-
-// Copies only data, so that holes stay holes. `to` is empty.
-Status copy_content(FileSystem& fs, const Attributes& from, Inode to) {
-  std::uint64_t at = 0;
-  while (at < from.size) {
-    Result<std::uint64_t> data = fs.seek_data(from.inode, at);
-    if (!data.ok() && data.error().code() == Code::kNoData) break;
-    at = WARREN_TRY(std::move(data));
-    std::uint64_t hole = WARREN_TRY(fs.seek_hole(from.inode, at));
-    while (at < hole) {
-      std::uint64_t step = std::min<std::uint64_t>(limits::kCopyBytes, hole - at);
-      std::uint64_t copied = WARREN_TRY(fs.copy_range(from.inode, at, to, at, step));
-      if (copied == 0) return Error(Code::kConflict, "the file shrank while it was copied");
-      at += copied;
-    }
-  }
-  return resize(fs, to, from.size);
 }
 
 // The empty file to copy to. An existing one keeps its inode.

@@ -8,6 +8,7 @@
 #include "base/path.h"
 #include "fs/list_dir.h"
 #include "fs/mount_points.h"
+#include "fs/stoppable_remove.h"
 
 namespace warren {
 namespace {
@@ -48,7 +49,8 @@ struct Doomed {
 // at the beginning and no stream is kept.
 class TreeRemover {
  public:
-  TreeRemover(FileSystem& fs, std::string_view path) : fs_(fs), path_(path) {}
+  TreeRemover(FileSystem& fs, std::string_view path, const std::function<Status()>& check)
+      : fs_(fs), path_(path), check_(check) {}
 
   Status run(std::unique_ptr<Unit> unit, Doomed top) {
     unit_ = std::move(unit);
@@ -78,6 +80,7 @@ class TreeRemover {
 
   Status remove_page(Inode dir, const std::vector<DirEntry>& page) {
     for (const DirEntry& entry : page) {
+      WARREN_TRY(check_stopped());
       if (entry.type == S_IFDIR) {
         stack_.push_back({.parent = dir, .name = entry.name, .inode = entry.inode});
       } else {
@@ -88,6 +91,7 @@ class TreeRemover {
   }
 
   Status remove_top() {
+    WARREN_TRY(check_stopped());
     Doomed top = std::move(stack_.back());
     stack_.pop_back();
     Status status = fs_.remove_dir(top.parent, top.name);
@@ -98,10 +102,21 @@ class TreeRemover {
     return removed(std::move(status));
   }
 
+  Status check_stopped() {
+    Status checked = check_ ? check_() : Status(Ok{});
+    if (checked.ok()) return checked;
+    WARREN_TRY(unit_->commit().within(doing("remove", path_)));
+    Error why = std::move(checked).take_error();
+    std::string_view what = gone_ == 1 ? "file or directory in it was" : "files and directories in it were";
+    return Error(why.code(), fmt::format("{}; {} is still there, and {} {} removed", why.message(), quote_path(path_),
+                                         gone_, what));
+  }
+
   // What another has removed, or added, is no failure; but it must come to an end. A view can list what it refuses to
   // remove as not found, or refuse a directory for what it does not list.
   Status removed(Status status) {
     failures_ = status.ok() ? 0 : failures_ + 1;
+    if (status.ok()) ++gone_;
     bool may_go_on = status.ok() || is_gone(status.error()) || status.error().code() == Code::kNotEmpty;
     if (!may_go_on || failures_ > kFailuresInARow) return std::move(status).within(doing("remove", path_));
     if (++count_ % limits::kRemoveUnit != 0) return Ok{};
@@ -113,9 +128,11 @@ class TreeRemover {
 
   FileSystem& fs_;
   const std::string_view path_;
+  const std::function<Status()>& check_;
   std::unique_ptr<Unit> unit_;
   std::vector<Doomed> stack_;
   std::size_t count_ = 0;
+  std::size_t gone_ = 0;
   int failures_ = 0;  // since something could be removed
 };
 
@@ -150,6 +167,11 @@ Status walk(FileSystem& fs, std::string_view path, const WalkVisitor& visit, con
 }
 
 Status remove(FileSystem& fs, std::string_view path, const RemoveOptions& options) {
+  return remove_stoppable(fs, path, options, {});
+}
+
+Status remove_stoppable(FileSystem& fs, std::string_view path, const RemoveOptions& options,
+                        const std::function<Status()>& check) {
   auto unit = WARREN_TRY(fs.begin(UnitAccess::kWrite));
   Result<Place> found = find_name(fs, path);
   bool is_missing = found.ok() ? !found->node : found.error().code() == Code::kNotFound;
@@ -166,7 +188,7 @@ Status remove(FileSystem& fs, std::string_view path, const RemoveOptions& option
       return is_mount ? Status(refuse_mount(path)) : std::move(refused).within(doing("remove", path));
     }
     Doomed top{.parent = place.parent, .name = place.name, .inode = place.node->inode};
-    return TreeRemover(fs, path).run(std::move(unit), std::move(top));
+    return TreeRemover(fs, path, check).run(std::move(unit), std::move(top));
   }
   WARREN_TRY(fs.unlink(place.parent, place.name).within(doing("remove", path)));
   return unit->commit().within(doing("remove", path));

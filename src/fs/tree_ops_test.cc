@@ -5,6 +5,7 @@
 #include "fs/forwarding_fs.h"
 #include "fs/memory_fs.h"
 #include "fs/path_ops.h"
+#include "fs/stoppable_remove.h"
 #include "testing/fake_clock.h"
 #include "testing/matchers.h"
 
@@ -39,6 +40,23 @@ TEST(TreeOpsTest, RemovingATreeEndsWhateverIsRefused) {
   }
   EXPECT_TRUE(stat(tree, "/top/dir").ok());
   ASSERT_OK(remove(tree, "/top", {.recursive = Recursive::kYes}));
+}
+
+TEST(TreeOpsTest, ARemovalThatIsStoppedSaysHowFarItCame) {
+  testing::FakeClock clock;
+  MemoryFs fs(clock);
+  for (const char* path : {"/d/a", "/d/b", "/d/c"}) ASSERT_OK(write_file(fs, path, as_bytes("x")));
+  int calls = 0;
+  auto stop = [&]() -> Status {
+    return ++calls <= 2 ? Status(Ok{}) : Status(Error(Code::kUnavailable, "the call was cancelled"));
+  };
+  Status removed = remove_stoppable(fs, "/d", {.recursive = Recursive::kYes}, stop);
+  EXPECT_EQ(error_of(removed), Code::kUnavailable);
+  EXPECT_EQ(removed.error().message(),
+            "the call was cancelled; '/d' is still there, and 2 files and directories in it were removed");
+  EXPECT_EQ(read_dir(fs, "/d")->size(), 1U);
+  ASSERT_OK(remove_stoppable(fs, "/d", {.recursive = Recursive::kYes}, {}));
+  EXPECT_FALSE(exists(fs, "/d").value());
 }
 
 }  // namespace

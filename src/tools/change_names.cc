@@ -6,6 +6,7 @@
 #include "base/path.h"
 #include "fs/mount_points.h"
 #include "fs/path_ops.h"
+#include "fs/stoppable_remove.h"
 #include "tools/file_tools.h"
 #include "tools/schema.h"
 #include "vfs/namespace.h"
@@ -56,8 +57,9 @@ Result<ToolAnswer> remove_answer(ToolContext& context, const Json& arguments) {
     bool is_refused = WARREN_TRY(leads_to_mount(context.view, node));
     if (!is_refused) WARREN_TRY(check_removal(context, "Remove", path, [&] { return tree_below(context, path); }));
   }
+  RemoveOptions options{.recursive = is_recursive ? Recursive::kYes : Recursive::kNo};
   if (node.is_directory() && !is_recursive) WARREN_TRY(remove_dir(context.view, path));
-  else WARREN_TRY(remove(context.view, path, {.recursive = is_recursive ? Recursive::kYes : Recursive::kNo}));
+  else WARREN_TRY(remove_stoppable(context.view, path, options, [&] { return check_cancelled(context); }));
   return changed_path(path, fmt::format("Removed: {}", path));
 }
 

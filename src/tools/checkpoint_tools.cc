@@ -1,15 +1,21 @@
 #include "tools/checkpoint_tools.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "agent/agent_namespace.h"
 #include "agent/checkpoints.h"
+#include "agent/mounted_state.h"
+#include "agent/working_copy.h"
+#include "base/below.h"
 #include "base/path.h"
 #include "fs/mount_fs.h"
 #include "fs/path_ops.h"
+#include "store/mounted_rows.h"
 #include "tools/file_tools.h"
 #include "tools/schema.h"
 #include "vfs/namespace.h"
@@ -89,9 +95,57 @@ bool is_as_then(const Attributes& now, const Attributes& then) {
   return now.size == then.size && now.mtime == then.mtime && now.ctime == then.ctime;
 }
 
+// What is in mounts as it was at a checkpoint, by its path in the namespace.
+struct SameInMounts {
+  std::set<std::string> nodes;
+  std::set<std::string> directories;  // that were there then, whatever is in them now
+};
+
+Result<std::vector<MountedRow>> copies_of(Agent& agent, const std::string& mount) {
+  auto unit = WARREN_TRY(agent.fs().begin(UnitAccess::kRead));
+  return MountedRows(agent.store()).list(mount);
+}
+
+Status compare_copies(Agent& now, Agent& then, const std::string& mount, SameInMounts& same) {
+  std::vector<MountedRow> past_rows = WARREN_TRY(copies_of(then, mount));
+  std::map<std::string_view, const MountedRow*> before;
+  same.directories.insert(mount);
+  for (const MountedRow& row : past_rows) {
+    before.emplace(row.key, &row);
+    std::string_view dir = row.key;
+    for (std::size_t end = dir.rfind('/'); end != dir.npos; end = dir.rfind('/')) {
+      dir = dir.substr(0, end);
+      same.directories.insert(join_path(mount, dir));
+    }
+  }
+  std::vector<MountedRow> rows = WARREN_TRY(copies_of(now, mount));
+  for (const MountedRow& row : rows) {
+    auto found = before.find(row.key);
+    if (found != before.end() && is_same_copy(*found->second, row)) same.nodes.insert(join_path(mount, row.key));
+  }
+  return Ok{};
+}
+
+// Compares copies: what the mounts have now is copied into the agent file first, as for a checkpoint. A mount that
+// cannot be copied counts as changed.
+Result<SameInMounts> same_in_mounts(ToolContext& context, Agent& past, const std::vector<std::string>& paths) {
+  SameInMounts same;
+  MountedState& mounted = context.names.mounted();
+  if (std::ranges::none_of(paths, [&](const std::string& path) { return mounted.has_path(path); })) return same;
+  MountedState::Copied copied = WARREN_TRY(mounted.copy_in(MountedState::Unreachable::kLeaveOut));
+  for (const CoveredMount& mount : copied.covered) {
+    bool is_asked =
+        std::ranges::any_of(paths, [&](const std::string& path) { return is_at_or_below(path, mount.path); });
+    if (is_asked) WARREN_TRY(compare_copies(context.agent, past, mount.path, same));
+  }
+  return same;
+}
+
 // What is there now and not as it was at the checkpoint. Mounts below the paths are not looked at.
-Result<RemovedTree> replaced_tree(const ToolContext& context, FileSystem& now, FileSystem& past,
+Result<RemovedTree> replaced_tree(ToolContext& context, FileSystem& now, Agent& past_agent,
                                   const std::vector<std::string>& paths) {
+  FileSystem& past = past_agent.fs();
+  SameInMounts same = WARREN_TRY(same_in_mounts(context, past_agent, paths));
   RemovedTree tree;
   for (const std::string& path : paths) {
     Result<Attributes> top = lstat(now, path);
@@ -100,6 +154,8 @@ Result<RemovedTree> replaced_tree(const ToolContext& context, FileSystem& now, F
     auto look = [&](const WalkEntry& entry) -> Result<WalkNext> {
       WARREN_TRY(check_cancelled(context));
       if (are_in_different_mounts(entry.attributes.inode, start.inode)) return WalkNext::kSkip;
+      bool is_same_dir = entry.attributes.is_directory() && same.directories.contains(entry.path);
+      if (is_same_dir || same.nodes.contains(entry.path)) return WalkNext::kContinue;
       Result<Attributes> then = lstat(past, entry.path);
       if (!then.ok() || !is_as_then(entry.attributes, *then)) tree.add(entry.path, entry.attributes);
       return WalkNext::kContinue;
@@ -116,7 +172,7 @@ Status check_restore(ToolContext& context, const Checkpoint& wanted, const std::
   std::unique_ptr<Agent> past = WARREN_TRY(open_checkpoint(context.agent, wanted.id, context.clock));
   FileSystem& now = is_everything ? context.agent.fs() : context.view;
   std::vector<std::string> paths = is_everything ? std::vector<std::string>{"/"} : resolved;
-  RemovedTree before = WARREN_TRY(replaced_tree(context, now, past->fs(), paths));
+  RemovedTree before = WARREN_TRY(replaced_tree(context, now, *past, paths));
   std::string what = is_everything ? std::string("everything") : fmt::format("{}", fmt::join(resolved, ", "));
   constexpr std::size_t kAskedBytes = 500;
   if (what.size() > kAskedBytes) what = fmt::format("{} paths", resolved.size());
@@ -125,7 +181,7 @@ Status check_restore(ToolContext& context, const Checkpoint& wanted, const std::
                             : fmt::format("It replaces or removes what was changed since: {}.", before.summary());
   std::string state = fmt::format("{}\n{}", fmt::join(resolved, "\n"), before.state());
   WARREN_TRY(check_consent(context, {.text = std::move(text), .state = std::move(state)}));
-  RemovedTree after = WARREN_TRY(replaced_tree(context, now, past->fs(), paths));
+  RemovedTree after = WARREN_TRY(replaced_tree(context, now, *past, paths));
   if (after.state() == before.state()) return Ok{};
   return Error(Code::kConflict,
                fmt::format("{} has changed since the user was asked; nothing was restored", quote(what)),

@@ -6,6 +6,7 @@
 
 #include "agent/agent.h"
 #include "agent/agent_namespace.h"
+#include "backends/blob/memory_blobs.h"
 #include "base/base64.h"
 #include "fs/path_ops.h"
 #include "store/store.h"
@@ -307,6 +308,51 @@ TEST_F(FileTools, TheQuestionBeforeARestoreNamesWhatItReplacesAndTheYesIsForThat
   EXPECT_EQ(call("restore", restore).error, std::nullopt);
   EXPECT_EQ(asked, "Restore /work from checkpoint 'after'? Nothing that is there was changed since.");
   EXPECT_EQ(content_of("/work/same"), "old");
+}
+
+TEST_F(FileTools, TheQuestionBeforeARestoreInAMountNamesOnlyWhatWasChanged) {
+  MemoryBlobs blobs(clock_);
+  view_.reset();
+  names_.reset();
+  names_ = AgentNamespace::open(*agent_, {.stores = {{.path = "/ext", .store = blobs}}}, clock_).value();
+  view_ = (*names_)->view({.agent = names_->agent_id(), .space = Space::kUser, .door = "mcp", .session = {}});
+  std::string asked;
+  std::function<void()> meanwhile = [] {};
+  ask_ = [&](const ConsentQuestion& question) -> Result<Consent> {
+    asked = question.text;
+    meanwhile();
+    return Consent::kYes;
+  };
+  for (const std::string top : {"/ext/r", "/mem/working/r"}) {
+    for (const char* name : {"/a", "/same", "/d/x"}) put(top + name, "old");
+    std::string name = top == "/ext/r" ? "one" : "two";
+    EXPECT_EQ(call("checkpoint", {{"name", name}}).error, std::nullopt);
+    Json restore{{"checkpoint", name}, {"paths", {top}}};
+    EXPECT_EQ(call("restore", restore).error, std::nullopt);
+    EXPECT_NE(asked.find("Nothing that is there was changed since."), std::string::npos) << asked;
+    put(top + "/a", "new");
+    put(top + "/d/added", "new");
+    meanwhile = [&] { put(top + "/same", "mid"); };
+    EXPECT_EQ(error_type("restore", restore), "conflict");
+    EXPECT_NE(asked.find("changed since: 2 files and directories (a, added)."), std::string::npos) << asked;
+    meanwhile = [] {};
+    EXPECT_EQ(call("restore", restore).error, std::nullopt);
+    EXPECT_EQ(content_of(top + "/same"), "old");
+  }
+  view_.reset();
+  names_.reset();
+}
+
+TEST_F(FileTools, ACancelledRemovalRemovesNothingMore) {
+  put("/d/a", "x");
+  put("/mem/d/a", "x");
+  is_cancelled_ = true;
+  EXPECT_EQ(error_type("remove", {{"path", "/d"}, {"recursive", true}}), "unavailable");
+  EXPECT_EQ(error_type("memory", {{"command", "delete"}, {"path", "/memories/d"}}), "unavailable");
+  is_cancelled_ = false;
+  EXPECT_EQ(content_of("/d/a"), "x");
+  EXPECT_EQ(content_of("/mem/d/a"), "x");
+  EXPECT_EQ(call("remove", {{"path", "/d"}, {"recursive", true}}).error, std::nullopt);
 }
 
 TEST_F(FileTools, ACancelledCopyOrRenameOfATreeCopiesNothingMore) {

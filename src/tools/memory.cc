@@ -11,6 +11,7 @@
 #include "agent/agent_namespace.h"
 #include "base/path.h"
 #include "fs/path_ops.h"
+#include "fs/stoppable_remove.h"
 #include "tools/file_tools.h"
 #include "tools/schema.h"
 #include "vfs/namespace.h"
@@ -232,7 +233,8 @@ Result<std::string> memory_delete(ToolContext& context, const Json& arguments) {
   std::string given = text_argument(arguments, "path");
   std::string path = WARREN_TRY(memory_path(context, given, "delete"));
   if (path == kMemoryRoot) return memory_error(Code::kInvalid, "Cannot delete the /memories directory itself");
-  Status removed = remove(context.view, path, {.recursive = Recursive::kYes});
+  Status removed =
+      remove_stoppable(context.view, path, {.recursive = Recursive::kYes}, [&] { return check_cancelled(context); });
   if (!removed.ok() && is_gone(removed.error())) return no_such_memory(given, false);
   WARREN_TRY(std::move(removed));
   return fmt::format("Successfully deleted {}", given);

@@ -589,7 +589,7 @@ class BlobFs::Stream final : public DirStream {
       add_gathered(options.after, end, options.prefix, entries);
       for (const auto& [key, info] : entries) {
         if (page.size() == max) return page;
-        add(key, info, options.prefix, detail, page);
+        WARREN_TRY(add(key, info, options.prefix, detail, page));
       }
       if (end.empty()) break;
       options.after = end;
@@ -615,14 +615,23 @@ class BlobFs::Stream final : public DirStream {
     }
   }
 
-  void add(const std::string& key, const BlobInfo* info, const std::string& prefix, DirDetail detail,
-           std::vector<DirEntry>& page) {
+  // Whether the file that is known is still there, and not only a folder of its name.
+  Result<bool> has_value(const NodePtr& file) {
+    Busy busy(file->busy);
+    if (file->gathered) return true;
+    std::optional<BlobInfo> value = WARREN_TRY(WARREN_TRY(fs_.reach())->find(fs_.key_of(file)));
+    return value.has_value();
+  }
+
+  Status add(const std::string& key, const BlobInfo* info, const std::string& prefix, DirDetail detail,
+             std::vector<DirEntry>& page) {
     std::string name = key.substr(prefix.size());
     bool is_folder = name.ends_with('/');
     if (is_folder) name.pop_back();
-    if (name == kDirMarker || name.empty()) return;
+    if (name == kDirMarker || name.empty()) return Ok{};
     NodePtr known = fs_.find_known(dir_, name);
-    if (is_folder && known && !known->is_dir) return;  // there is a file of this name
+    bool is_file_known = is_folder && known && !known->is_dir;
+    if (is_file_known && WARREN_TRY(has_value(known))) return Ok{};
     NodePtr node = fs_.remember(dir_, name, is_folder);
     Attributes attributes;
     if (is_folder) {
@@ -634,7 +643,7 @@ class BlobFs::Stream final : public DirStream {
       } else if (info != nullptr) {
         attributes = fs_.file_attributes(*node, *info);
       } else {
-        return;  // put or abandoned meanwhile
+        return Ok{};  // put or abandoned meanwhile
       }
     }
     DirEntry entry{.cookie = node->inode.value,
@@ -644,6 +653,7 @@ class BlobFs::Stream final : public DirStream {
                    .attributes = std::nullopt};
     if (detail == DirDetail::kAttributes) entry.attributes = attributes;
     page.push_back(std::move(entry));
+    return Ok{};
   }
 
   BlobFs& fs_;

@@ -209,7 +209,10 @@ Status BlobFs::put_gathered(const NodePtr& node) {
       options.if_match = gathered.version;
       options.if_absent = !gathered.version;
     }
-    Result<BlobInfo> put = store->put(key, as_bytes(gathered.content), options);
+    std::optional<BlobInfo> taken;  // a new file replaces nothing
+    if (!abilities_.conditional_puts && !gathered.version) taken = WARREN_TRY(store->find(key));
+    Result<BlobInfo> put =
+        taken ? Result<BlobInfo>(changed_meanwhile(key)) : store->put(key, as_bytes(gathered.content), options);
     Result<bool> is_settled = put.ok();
     bool is_conflict = !put.ok() && (put.error().code() == Code::kConflict || put.error().code() == Code::kExists);
     if (is_conflict && attempt < kAppendAttempts) {

@@ -386,5 +386,33 @@ TEST_F(BlobFsTest, ManyNodesAreForgottenAndFoundAgain) {
   EXPECT_EQ(read_dir(fs, "/")->size(), 1000U);
 }
 
+TEST_F(BlobFsTest, ANewFileReplacesNothingInAStoreWithoutConditions) {
+  TestBlobs plain(clock_);
+  plain.abilities_.conditional_puts = false;
+  BlobFs fs(plain, clock_);
+  auto unit = fs.begin(UnitAccess::kWrite).take_value();
+  ASSERT_OK(write_file(fs, "/f", as_bytes("ours")));
+  ASSERT_OK(plain.inner_.put("f", as_bytes("theirs"), {}));
+  EXPECT_EQ(error_of(unit->commit()), Code::kConflict);
+  EXPECT_EQ(plain.inner_.get("f").value()->content, "theirs");
+}
+
+TEST_F(BlobFsTest, ADirectoryThatOthersMadeInPlaceOfAFileIsListed) {
+  put("r/d", "file");
+  ASSERT_OK(stat(fs_, "/r/d"));
+  ASSERT_OK(store_.inner_.remove("r/d"));
+  put("r/d/a", "x");
+  std::vector<NamedAttributes> listed = read_dir_plus(fs_, "/r").value();
+  ASSERT_EQ(listed.size(), 1U);
+  EXPECT_EQ(listed[0].name, "d");
+  EXPECT_TRUE(listed[0].attributes.is_directory());
+  EXPECT_EQ(read_dir(fs_, "/r/d").value(), std::vector<std::string>{"a"});
+  put("r/d", "again");
+  ASSERT_OK(stat(fs_, "/r/d"));
+  listed = read_dir_plus(fs_, "/r").value();
+  ASSERT_EQ(listed.size(), 1U) << "the file is shown, and not its folder too";
+  EXPECT_TRUE(listed[0].attributes.is_file());
+}
+
 }  // namespace
 }  // namespace warren
