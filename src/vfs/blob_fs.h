@@ -8,8 +8,8 @@
 // closes the file), by sync, and at the end of a unit. Only these report success: a change that could not be put is an
 // error of flush or sync, and stays to be put later unless the store refuses it for good. A put is conditional on the
 // version that was changed, so of two writers the later gets kConflict and its change is dropped; what was only
-// appended is appended again to what the other one wrote. Stores without conditional puts: the last one wins. A file
-// expires as fs/expiry.h says, if the store can do that.
+// appended is appended again to what the other one wrote. Stores without conditional puts: the last one wins, of
+// changes to a file that is there. A file expires as fs/expiry.h says, if the store can do that.
 //
 // Within a unit the values that were seen stay the same, or the unit fails with kConflict; a file that it saw is
 // removed only as it saw it. A unit puts its files one after the other; without commit() nothing was put.
