@@ -220,6 +220,19 @@ TEST(Http, AnAddressCanBeRefused) {
   EXPECT_EQ(server.connections(), 0);
 }
 
+TEST(Http, TheAddressOfARedirectIsCheckedToo) {
+  ScriptedServer inner(show);
+  ScriptedServer outer(
+      [&](const ScriptedRequest&) { return answer_with(302, "", "Location: " + inner.url() + "/\r\n"); });
+  auto client = open_client({.redirects_max = 2, .check_address = [&](std::string_view, std::uint16_t port) -> Status {
+                               if (port == outer.port()) return Ok{};
+                               return Error(Code::kDenied, "private address");
+                             }});
+  EXPECT_EQ(error_of(client->call({.url = outer.url()})), Code::kDenied);
+  EXPECT_EQ(outer.connections(), 1);
+  EXPECT_EQ(inner.connections(), 0);
+}
+
 TEST(Http, BadCallsAreRefusedBeforeTheyAreSent) {
   auto client = open_client();
   EXPECT_EQ(error_of(client->call({.url = "file:///etc/passwd"})), Code::kInvalid);
