@@ -122,7 +122,10 @@ ToolContext Service::tool_context(const std::atomic<bool>* is_cancelled) const {
           .progress = {},
           .open_index = options_.open_index,
           .open_embedder = options_.open_embedder,
-          .reach = &options_.reach};
+          .reach = &options_.reach,
+          .ask = {},
+          .last_document = nullptr,
+          .offered = &options_.tools};
 }
 
 const Tool* Service::find_tool(std::string_view name) const {

@@ -23,8 +23,6 @@
 namespace warren {
 namespace {
 
-constexpr std::string_view kCheckpointDir = "/state/checkpoints";
-
 Json checkpoint_of(const Checkpoint& one) {
   return {{"id", one.id},
           {"name", one.name},
@@ -257,7 +255,7 @@ ToolAnswer checkpoint_answer(Result<ToolAnswer> made) {
   if (made.ok()) return std::move(made).take_value();
   ToolAnswer answer;
   std::string hint = made.error().hint();
-  if (hint.empty() && made.error().code() == Code::kNotFound) hint = "List the checkpoints: history {}";
+  if (hint.empty() && made.error().code() == Code::kNotFound) hint = kListCheckpointsHint;
   answer.error = tool_error(made.error(), std::move(hint));
   return answer;
 }
@@ -265,7 +263,7 @@ ToolAnswer checkpoint_answer(Result<ToolAnswer> made) {
 Result<Checkpoint> wanted_checkpoint(ToolContext& context, std::string_view which) {
   Result<Checkpoint> found = get_checkpoint(context.agent, which);
   if (found.ok()) return found;
-  return std::move(found).take_error().with_hint("List the checkpoints: history {}");
+  return std::move(found).take_error().with_hint(kListCheckpointsHint);
 }
 
 Result<ToolAnswer> take_named_checkpoint(ToolContext& context, std::string_view name) {

@@ -12,6 +12,9 @@
 
 namespace warren {
 
+constexpr std::string_view kCheckpointDir = "/state/checkpoints";
+constexpr std::string_view kListCheckpointsHint = "List the checkpoints: history {}";
+
 // The answer, or the error with a hint.
 ToolAnswer checkpoint_answer(Result<ToolAnswer> made);
 

@@ -1,5 +1,6 @@
 #include "tools/hints.h"
 
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -15,8 +16,16 @@ std::string_view listing_call(std::string_view group) {
   if (group == "keys") return "kv_list {}";
   if (group == "context") return "context_list_drives {}";
   if (group == "relay") return "relay_agents {}";
+  if (group == "vfs") return R"(vfs_operation {"operation": "list", "path": "/"})";
   if (group == "memory") return R"(memory {"command": "view", "path": "/memories"})";
   return R"(readdir {"path": "/"})";
+}
+
+// Names such as "copy" and "run" are words of English, too: they count only with arguments.
+bool is_named_without_arguments(std::string_view tool) { return tool == "readdir" || tool.find('_') != tool.npos; }
+
+bool is_in(const std::vector<const Tool*>& tools, std::string_view name) {
+  return std::ranges::find(tools, name, &Tool::name) != tools.end();
 }
 
 struct TypeHint {
@@ -46,6 +55,19 @@ bool is_for_shell(std::string_view hint) {
     if (is_at_start && letter < hint.size() && is_letter(hint[letter])) return true;
   }
   return false;
+}
+
+bool names_only(std::string_view hint, const std::vector<const Tool*>& offered) {
+  constexpr std::string_view kOfNames = "abcdefghijklmnopqrstuvwxyz_";
+  const std::size_t end = std::min(hint.find('{'), hint.size());
+  for (std::size_t at = hint.find_first_of(kOfNames); at < end;) {
+    const std::size_t after = std::min(hint.find_first_not_of(kOfNames, at), hint.size());
+    const std::string_view word = hint.substr(at, after - at);
+    const bool is_call = hint.substr(after).starts_with(" {") || is_named_without_arguments(word);
+    if (is_call && find_tool(word) != nullptr && !is_in(offered, word)) return false;
+    at = hint.find_first_of(kOfNames, after);
+  }
+  return true;
 }
 
 std::string default_hint(const Tool& tool, std::string_view error_type) {

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tools/tool.h"
 
@@ -11,6 +12,10 @@ namespace warren {
 // Whether this advises to type a command or an option at a shell, as hints of the layers below do: they are written for
 // people, and a model has tools only.
 bool is_for_shell(std::string_view hint);
+
+// Whether the tools that the hint advises to call are among these: those that it names before its first '{'. What
+// follows are arguments, or a schema.
+bool names_only(std::string_view hint, const std::vector<const Tool*>& offered);
 
 // The hint for an error of this tool that came without one, or with one for a shell: by the kind of the error and what
 // the tool is about. Never empty.

@@ -37,7 +37,8 @@ class Hints : public ::testing::Test {
                         .clock = clock_,
                         .session = "s",
                         .is_read_only = is_read_only_,
-                        .reach = &reach_};
+                        .reach = &reach_,
+                        .offered = offered_.empty() ? nullptr : &offered_};
     return call_tool(context, tool, arguments);
   }
   ToolAnswer call(std::string_view name, const Json& arguments) { return call(*find_tool(name), arguments); }
@@ -64,6 +65,7 @@ class Hints : public ::testing::Test {
   std::unique_ptr<NamespaceView> view_;
   ToolReach reach_;
   bool is_read_only_ = false;
+  std::vector<const Tool*> offered_;  // empty: all
 };
 
 // A value that the schema allows, made of this text.
@@ -148,8 +150,7 @@ TEST_F(Hints, ToolsThatCannotBeCalledHereSayWhatElse) {
 
 TEST_F(Hints, AMissingCheckpointLeadsToTheListOfThem) {
   for (auto [name, arguments] : {std::pair<const char*, Json>{"diff", {{"from", "none"}}},
-                                 {"restore", {{"checkpoint", "none"}, {"paths", {"/x"}}}},
-                                 {"vfs_operation", {{"operation", "restore"}, {"path", "none"}, {"data", {"/x"}}}}}) {
+                                 {"restore", {{"checkpoint", "none"}, {"paths", {"/x"}}}}}) {
     ToolAnswer answer = call(name, arguments);
     ASSERT_TRUE(answer.error) << name;
     EXPECT_EQ(answer.error->next_action_hint, "List the checkpoints: history {}") << name;
@@ -157,6 +158,44 @@ TEST_F(Hints, AMissingCheckpointLeadsToTheListOfThem) {
   ToolAnswer number = call("checkpoint", {{"name", "12"}});
   ASSERT_TRUE(number.error);
   EXPECT_NE(number.error->next_action_hint.find("checkpoint {\"name\""), std::string::npos);
+}
+
+TEST_F(Hints, OfTheNamespaceAreInItsOwnWords) {
+  ASSERT_OK(write_file(*view_, "/file", as_bytes("x")));
+  offered_ = {find_tool("vfs_operation")};
+  auto hint_of = [&](const char* operation, const char* path) {
+    ToolAnswer answer = call("vfs_operation", {{"operation", operation}, {"path", path}});
+    return answer.error ? answer.error->next_action_hint : "it did not fail";
+  };
+  EXPECT_EQ(hint_of("read", "/mem/none"), R"(See what exists: vfs_operation {"operation":"list","path":"/mem"})");
+  EXPECT_EQ(hint_of("read", "/mem"), R"(It is a directory. List it: vfs_operation {"operation":"list","path":"/mem"})");
+  EXPECT_EQ(hint_of("list", "/file"), R"(If it is a file, read it: vfs_operation {"operation":"read","path":"/file"})");
+  EXPECT_EQ(hint_of("restore", "none"),
+            R"(List the checkpoints: vfs_operation {"operation":"list","path":"/state/checkpoints"})");
+  EXPECT_FALSE(call("vfs_operation", {{"operation", "list"}, {"path", "/state/checkpoints"}}).error);
+}
+
+TEST_F(Hints, NameOnlyToolsThatAreOffered) {
+  ASSERT_EQ(call("read_file", {{"path", "/none"}}).error->next_action_hint, R"(See what exists: readdir {"path":"/"})");
+  offered_ = {find_tool("read_file")};
+  ToolAnswer alone = call("read_file", {{"path", "/none"}});
+  ASSERT_TRUE(alone.error);
+  EXPECT_EQ(alone.error->next_action_hint,
+            "Use another tool of those that are offered here, or tell the user what the message says.");
+  offered_ = {find_tool("read_file"), find_tool("readdir")};
+  EXPECT_EQ(call("read_file", {{"path", "/none"}}).error->next_action_hint, R"(See what exists: readdir {"path":"/"})");
+}
+
+TEST_F(Hints, AreFollowedOnlyByToolsThatAreThere) {
+  const std::vector<const Tool*> offered{find_tool("read_file"), find_tool("copy")};
+  for (const char* hint : {"Read it: read_file {\"path\": \"/readdir {\"}", "Run it, or restore what was there.",
+                           "Call read_file again with arguments that match: {\"readdir\": 1}", "Take copy {}", ""}) {
+    EXPECT_TRUE(names_only(hint, offered)) << hint;
+  }
+  for (const char* hint : {"history {}", "See what exists: readdir {\"path\": \"/\"}", "look into it with readdir.",
+                           "Call context_tree to look around."}) {
+    EXPECT_FALSE(names_only(hint, offered)) << hint;
+  }
 }
 
 TEST_F(Hints, ReadingPastTheEndSaysSo) {

@@ -1,5 +1,7 @@
 // vfs_operation and semantic memory by text.
 #include <algorithm>
+#include <atomic>
+#include <functional>
 
 #include <gtest/gtest.h>
 
@@ -23,6 +25,7 @@ class CountingEmbedder final : public Embedder {
   const std::string& model() const override { return model_; }
   std::size_t dimensions() const override { return 3; }
   Result<std::vector<std::vector<float>>> embed(const std::vector<std::string_view>& texts, TextRole) override {
+    if (before) before();
     if (is_down) return Error(Code::kUnavailable, "the service does not answer", "start it with `embed --up`");
     std::vector<std::vector<float>> vectors;
     for (std::string_view text : texts) {
@@ -33,6 +36,7 @@ class CountingEmbedder final : public Embedder {
   }
 
   bool is_down = false;
+  std::function<void()> before;
 
  private:
   std::string model_ = "letters";
@@ -54,6 +58,7 @@ class SemanticMemory : public ::testing::Test {
             .view = *view_,
             .clock = clock_,
             .session = "s",
+            .is_cancelled = &is_cancelled_,
             .open_embedder = [this]() -> Result<Embedder*> { return has_embedder_ ? &embedder_ : nullptr; }};
   }
 
@@ -83,6 +88,7 @@ class SemanticMemory : public ::testing::Test {
   std::unique_ptr<NamespaceView> view_;
   CountingEmbedder embedder_;
   bool has_embedder_ = true;
+  std::atomic<bool> is_cancelled_ = false;
 };
 
 using Found = std::vector<std::string>;
@@ -110,6 +116,18 @@ TEST_F(SemanticMemory, AnItemOfAnEmbedderThatIsDownIsFoundLater) {
   EXPECT_EQ(asked.error->next_action_hint.find("--"), std::string::npos);
   embedder_.is_down = false;
   EXPECT_EQ(found("a"), Found{"/mem/semantic/a.json"});
+}
+
+TEST_F(SemanticMemory, ACallThatIsCancelledWhileItWaitsForTheEmbedderWritesNothing) {
+  for (bool is_down : {false, true}) {
+    embedder_.is_down = is_down;
+    is_cancelled_ = false;
+    embedder_.before = [&] { is_cancelled_ = true; };
+    ToolAnswer written = operate("write", "/mem/semantic/a.json", {{"text", "aaaa"}});
+    ASSERT_TRUE(written.error);
+    EXPECT_EQ(written.error->message, "the call was cancelled");
+    EXPECT_FALSE(exists(*view_, "/mem/semantic/a.json").value());
+  }
 }
 
 TEST_F(SemanticMemory, WithoutAnEmbedderTheHintSaysWhatIsPossible) {

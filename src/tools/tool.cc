@@ -133,11 +133,16 @@ ToolAnswer judged(ToolContext& context, const Tool& tool, const Json& arguments)
   return called(context, tool, arguments);
 }
 
-// No error leaves without a next step, or with one that only people at a shell can take.
-ToolAnswer with_hint(const Tool& tool, ToolAnswer answer) {
+// No error leaves without a next step, or with one that only people at a shell or users of other tools can take.
+ToolAnswer with_hint(const ToolContext& context, const Tool& tool, ToolAnswer answer) {
   if (!answer.error) return answer;
   std::string& hint = answer.error->next_action_hint;
-  if (hint.empty() || is_for_shell(hint)) hint = default_hint(tool, answer.error->type);
+  auto can_be_followed = [&] {
+    return !hint.empty() && !is_for_shell(hint) && (!context.offered || names_only(hint, *context.offered));
+  };
+  if (!can_be_followed()) hint = default_hint(tool, answer.error->type);
+  if (!can_be_followed())
+    hint = "Use another tool of those that are offered here, or tell the user what the message says.";
   return answer;
 }
 
@@ -183,7 +188,7 @@ std::optional<ToolError> check_arguments(const Tool& tool, const Json& arguments
 ToolAnswer call_tool(ToolContext& context, const Tool& tool, const Json& arguments) {
   Timestamp started = context.clock.now();
   std::int64_t began = context.clock.monotonic_ns();
-  ToolAnswer answer = with_hint(tool, judged(context, tool, arguments));
+  ToolAnswer answer = with_hint(context, tool, judged(context, tool, arguments));
   if (context.agent.is_read_only()) return on_record(context, std::move(answer));
   CallRecord record{.name = tool.name,
                     .started_at = started.seconds,

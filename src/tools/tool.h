@@ -20,6 +20,7 @@ class AgentNamespace;
 class ContextIndex;
 class Embedder;
 class NamespaceView;
+struct Tool;
 
 // What a failed call tells a model: what went wrong and what to call next.
 struct ToolError {
@@ -124,6 +125,7 @@ struct ToolContext {
   // Asks before something is lost. Empty: nobody can be asked, and the tool does what it was called for.
   std::function<Result<Consent>(const ConsentQuestion&)> ask = {};  // an error: why there is no answer
   LastDocument* last_document = nullptr;                            // kept between calls; null: it is not
+  const std::vector<const Tool*>* offered = nullptr;                // hints name only these tools; null: all
 };
 
 struct ToolHints {

@@ -13,6 +13,7 @@
 #include "base/utf8.h"
 #include "fs/path_ops.h"
 #include "tools/checkpoint_tools.h"
+#include "tools/context_support.h"
 #include "tools/file_tools.h"
 #include "tools/schema.h"
 #include "vfs/namespace.h"
@@ -98,6 +99,8 @@ Result<ToolAnswer> vfs_write(ToolContext& context, const Json& arguments) {
   ItemToStore item { .value = WARREN_TRY(data_to_store(path, arguments)) };
   if (needs_embedding(path, item.value) && WARREN_TRY(may_write_item(context.view, path))) {
     item = embed_item(std::move(item.value), embedder_of(context));
+    // A service may take minutes, and something newer may be there by now.
+    if (is_cancelled(context)) return cancelled_error();
   }
   Status written =
       context.names.write(context.view, path, item.value, item.as_is ? AsIs::kYes : AsIs::kNo, std::nullopt);
@@ -261,6 +264,34 @@ Result<ToolAnswer> vfs_operation_answer(ToolContext& context, const Json& argume
   return Error(Code::kInvalid, fmt::format("no operation {}", quote(operation)));
 }
 
+std::string vfs_call_text(std::string_view operation, std::string_view path) {
+  return fmt::format("vfs_operation {}", dump_json(Json{{"operation", operation}, {"path", path}}));
+}
+
+// In the words of this tool, which may be the only one that is offered. Empty: as for files.
+std::string vfs_hint(const Error& error, std::string_view path) {
+  if (error.hint() == kListCheckpointsHint) {
+    return fmt::format("List the checkpoints: {}", vfs_call_text("list", kCheckpointDir));
+  }
+  if (!error.hint().empty()) return {};
+  std::string_view parent = path.starts_with('/') && path != "/" ? directory_of(path) : "/";
+  switch (error.code()) {
+    case Code::kNotFound: return fmt::format("See what exists: {}", vfs_call_text("list", parent));
+    case Code::kIsDirectory: return fmt::format("It is a directory. List it: {}", vfs_call_text("list", path));
+    case Code::kNotDirectory: return fmt::format("If it is a file, read it: {}", vfs_call_text("read", path));
+    default: return {};
+  }
+}
+
+ToolAnswer vfs_answer(ToolContext& context, const Json& arguments) {
+  std::string operation = text_argument(arguments, "operation");
+  std::string path = text_argument(arguments, "path");
+  Result<ToolAnswer> made = vfs_operation_answer(context, arguments);
+  std::string hint = made.ok() ? "" : vfs_hint(made.error(), path);
+  if (!hint.empty()) made = std::move(made).take_error().with_hint(hint);
+  return file_answer(std::move(made), path, operation == "read" ? FileUse::kRead : FileUse::kWrite);
+}
+
 Json vfs_operation_input() {
   return object_schema(
       {{"operation",
@@ -319,10 +350,7 @@ const Tool& vfs_operation_tool() {
       .hints = {.is_destructive = true},
       .input_schema = vfs_operation_input,
       .output_schema = vfs_operation_output,
-      .call = [](ToolContext& context, const Json& arguments) {
-        FileUse use = text_argument(arguments, "operation") == "read" ? FileUse::kRead : FileUse::kWrite;
-        return file_answer(vfs_operation_answer(context, arguments), text_argument(arguments, "path"), use);
-      }};
+      .call = vfs_answer};
   return kTool;
 }
 

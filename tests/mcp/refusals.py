@@ -203,6 +203,16 @@ class Refusals(unittest.TestCase):
             self.assertEqual(done.returncode, 1, words)
             self.assertIn("--tools", done.stderr)
 
+    def test_hints_name_only_tools_that_are_offered(self):
+        self.assertIn("readdir {", self.fails(self.server().call("read_file", path="/none"), "not_found"))
+        alone = self.server("--tools", "vfs")
+        self.assertEqual(alone.tools(), {"vfs_operation"})
+        hint = self.fails(alone.call("vfs_operation", operation="read", path="/mem/none"), "not_found")
+        self.assertEqual(hint, 'See what exists: vfs_operation {"operation":"list","path":"/mem"}')
+        hint = self.fails(alone.call("vfs_operation", operation="restore", path="none"), "not_found")
+        self.assertIn('vfs_operation {"operation":"list","path":"/state/checkpoints"}', hint)
+        self.assertNotIn("readdir", self.fails(self.server("--tools", "read_file").call("read_file", path="/none"), "not_found"))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -70,7 +70,7 @@ Result<ContextIndex*> ToolIndex::open() {
 }
 
 ToolIndex::~ToolIndex() {
-  embedders_.cancel();
+  cancel_embedding();
   worker_.stop();
 }
 

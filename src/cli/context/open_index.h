@@ -56,6 +56,9 @@ class ToolIndex {
   ~ToolIndex();
 
   Result<ContextIndex*> open();
+  // Ends what the embedders do now, and all later calls of them: searches go on with words. From any thread; waits for
+  // nothing.
+  void cancel_embedding() { embedders_.cancel(); }
 
  private:
   void start_embedding();

@@ -92,16 +92,23 @@ Result<Exit> run_serve_mcp(Context& context, const Arguments& args) {
   ToolEmbedder embedder(context);
   options.open_embedder = [&embedder] { return embedder.open(); };
   mcp::Service service(*view.agent, *view.names, *view.fs, context.clock, std::move(options));
-  signals->listen([&] {
+  auto take_checkpoints = [&] {
     for (const std::string& problem : take_signal_checkpoint(*view.agent, &view.names->mounted())) {
       context.err.print("warren: {}\n", problem);
     }
-  });
+  };
+  // Serving ends when its calls have ended, and they may wait for the embedding service.
+  auto stop_waiting = [&] {
+    embedder.cancel();
+    index.cancel_embedding();
+  };
+  signals->listen(take_checkpoints, stop_waiting);
   int stop_fd = signals->stop_fd();
   mcp::StdioOptions over_stdio{.input = context.input, .output = STDOUT_FILENO, .stop_fd = stop_fd};
-  WARREN_TRY(args.has("http") ? serve_over_http(context, args, service, stop_fd)
-                              : mcp::serve_stdio(service, over_stdio));
-  signals.reset();
+  Status served_all =
+      args.has("http") ? serve_over_http(context, args, service, stop_fd) : mcp::serve_stdio(service, over_stdio);
+  signals.reset();  // also after an error: it uses the agent
+  WARREN_TRY(std::move(served_all));
   WARREN_TRY(view.fs->check_recorded());
   return Exit::kOk;
 }

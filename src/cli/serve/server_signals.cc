@@ -25,14 +25,15 @@ ServerSignals::~ServerSignals() {
   if (listener_.joinable()) listener_.join();
 }
 
-void ServerSignals::listen(std::function<void()> take_checkpoints) {
-  listener_ = std::thread([this, take = std::move(take_checkpoints)] {
+void ServerSignals::listen(std::function<void()> take_checkpoints, std::function<void()> on_stop) {
+  listener_ = std::thread([this, take = std::move(take_checkpoints), stop = std::move(on_stop)] {
     for (;;) {
       Result<int> got = signals_.wait(ended_.get());
       if (got.ok() && *got == 0) return;
       if (!got.ok() || *got != SIGUSR1) break;
       take();
     }
+    if (stop) stop();
     ::eventfd_write(stop_.get(), 1);
   });
 }

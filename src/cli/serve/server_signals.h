@@ -21,8 +21,9 @@ class ServerSignals {
 
   int stop_fd() const { return stop_.get(); }  // readable when the server must end
 
-  // Once. `take_checkpoints` is called by another thread, for each SIGUSR1.
-  void listen(std::function<void()> take_checkpoints);
+  // Once. `take_checkpoints` is called by another thread, for each SIGUSR1; `on_stop` by the same one, just before
+  // stop_fd() becomes readable: it ends what calls wait for. Neither is called after the destructor.
+  void listen(std::function<void()> take_checkpoints, std::function<void()> on_stop = {});
 
  private:
   ServerSignals(Signals signals, Fd stop, Fd ended);

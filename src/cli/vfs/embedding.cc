@@ -21,6 +21,7 @@ Result<Embedder*> ToolEmbedder::open() {
   std::lock_guard lock(mutex_);
   if (embedder_) return embedder_.get();
   EmbedderOptions options = WARREN_TRY(embedder_options(context_.environment));
+  options.is_cancelled = &is_cancelled_;
   embedder_ = WARREN_TRY(open_embedder(options));
   return embedder_.get();
 }

@@ -1,6 +1,7 @@
 // The user's embedder, for commands about semantic memory.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -22,9 +23,12 @@ class ToolEmbedder {
 
   // Null: none is configured. An error is not kept: a service may answer later.
   Result<Embedder*> open();
+  // Ends what the embedder does now, and all later calls. From any thread; waits for nothing.
+  void cancel() { is_cancelled_ = true; }
 
  private:
   Context& context_;
+  std::atomic<bool> is_cancelled_ = false;  // before the embedder, which looks at it
   std::mutex mutex_;
   std::unique_ptr<Embedder> embedder_;
 };
