@@ -246,8 +246,9 @@ Status Session::init(const Request& request, Buffer&) {
   std::uint64_t wanted = FUSE_ASYNC_READ | FUSE_BIG_WRITES | FUSE_PARALLEL_DIROPS | FUSE_MAX_PAGES |
                          FUSE_CACHE_SYMLINKS | FUSE_NO_OPEN_SUPPORT | FUSE_INIT_EXT | FUSE_HANDLE_KILLPRIV_V2 |
                          FUSE_DO_READDIRPLUS | FUSE_READDIRPLUS_AUTO | FUSE_ASYNC_DIO;
-  // The kernel drops cached content when we say so, or else when a file's mtime has changed.
-  wanted |= is_notified_ ? FUSE_EXPLICIT_INVAL_DATA : FUSE_AUTO_INVAL_DATA;
+  // The kernel drops cached content when we say so, and when it learns of another size: it asks for that before our
+  // notice has dropped the content. Without notices, also when a file's mtime has changed.
+  if (!is_notified_) wanted |= FUSE_AUTO_INVAL_DATA;
   std::uint64_t offered = in->flags;
   if ((in->flags & FUSE_INIT_EXT) != 0) offered |= std::uint64_t{in->flags2} << 32;
   if (options_.passthrough) wanted |= kInitPassthrough;

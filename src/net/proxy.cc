@@ -468,21 +468,21 @@ class Connection {
   void relay(Way way, std::string head, Gate& gate, const HostPort& target) {
     Flow up{.from = client_.get(), .to = way.socket.get(), .pending = std::move(head)};
     Flow down{.from = way.socket.get(), .to = client_.get(), .pending = std::move(way.first)};
-    bool is_reached = false;
-    auto reached = [&] {
-      if (!is_reached) state_.record({Outcome::kReached, target.host.text(), target.port, "", ""});
-      is_reached = true;
-    };
-    if (!up.pending.empty()) reached();
+    if (!up.pending.empty()) record_reached(target);
     std::string first = std::exchange(input_, "");
     if (!pass_up(gate, first, up, target)) return;
     for (;;) {
-      if (!up.pending.empty()) reached();
       bool is_over = down.is_closed && (up.is_closed || gate.is_finished());
       if (is_over || !exchange(up, down, gate, target)) break;
     }
     // The gate may have been closed with an error, which is recorded; otherwise the host was reached.
-    if (!is_refused_) reached();
+    if (!is_refused_) record_reached(target);
+  }
+
+  // Before anything is sent on, so that the record has it when the client has its answer.
+  void record_reached(const HostPort& target) {
+    if (!is_reached_) state_.record({Outcome::kReached, target.host.text(), target.port, "", ""});
+    is_reached_ = true;
   }
 
   bool pass_up(Gate& gate, std::string_view bytes, Flow& up, const HostPort& target) {
@@ -492,6 +492,7 @@ class Connection {
       is_refused_ = true;
       return false;
     }
+    if (!passed->empty()) record_reached(target);
     up.pending += *passed;
     if (gate.is_finished())
       up.has_ended = up.is_closed = true;  // but the server may take a half-closed client for gone
@@ -553,6 +554,7 @@ class Connection {
   SteadyClock::time_point deadline_;
   std::string input_;  // read from the client, and not used yet
   bool is_refused_ = false;
+  bool is_reached_ = false;
 };
 
 }  // namespace
