@@ -133,10 +133,9 @@ Status check_paths(const AgentOverlay& overlay, const std::vector<std::string>& 
     Glob glob(pattern);
     Status matched = check_patterns({pattern}, changes);
     if (matched.ok()) continue;
-    if (!glob.is_plain()) {
-      if (changes.empty()) continue;
-      return matched;
-    }
+    bool is_everything = pattern == "**" || pattern == "/**";  // which may be nothing
+    if (is_everything) continue;
+    if (!glob.is_plain()) return matched;
     std::string path = WARREN_TRY(normalise_path(pattern));
     bool is_there = WARREN_TRY(merged.find(path))
     .has_value() || WARREN_TRY(base.find(path))

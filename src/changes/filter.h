@@ -25,7 +25,7 @@ std::vector<std::string> with_exact_names(std::vector<std::string> patterns, con
 std::unordered_set<std::string> names_in(const std::vector<std::string>& patterns);
 
 // kNotFound if a path matches no change and is neither in the agent's tree nor in the base: it is misspelled. A file
-// without changes is no mistake. kNotFound if a pattern matches none of the changes, if there are any.
+// without changes is no mistake. kNotFound if a pattern other than `**` matches no change.
 Status check_paths(const AgentOverlay& overlay, const std::vector<std::string>& patterns,
                    const std::vector<TreeChange>& changes);
 // kNotFound if a pattern matches none of the changes.
