@@ -57,11 +57,13 @@ Result<std::uint64_t> Subscriptions::add_list(Notice notice) {
 }
 
 Result<std::uint64_t> Subscriptions::keep(Entry entry) {
+  std::int64_t row = -1;  // from now on, not from when the thread gets to run
+  have_names_changed(row);
   std::lock_guard lock(mutex_);
   if (entries_.size() >= kSubscriptionsMax) {
     return Error(Code::kLimit, fmt::format("there are {} subscriptions already", kSubscriptionsMax));
   }
-  if (!is_watching_) WARREN_TRY(worker_.submit([this] { watch(); }));
+  if (!is_watching_) WARREN_TRY(worker_.submit([this, row] { watch(row); }));
   is_watching_ = true;
   entries_.emplace(++last_id_, std::move(entry));
   return last_id_;
@@ -72,12 +74,10 @@ void Subscriptions::remove(std::uint64_t id) {
   entries_.erase(id);
 }
 
-void Subscriptions::watch() {
+void Subscriptions::watch(std::int64_t seen_row) {
   std::int64_t seen_change = 0;
   std::uint64_t seen_names = 0;
-  std::int64_t seen_row = -1;
   int rounds = 0;
-  have_names_changed(seen_row);
   while (worker_.sleep_for(kLookEvery)) {
     Result<Agent::ChangeMark> mark = service_.agent().change_mark();
     // Without a mark everything may have changed; and other programs leave no row in the journal, by which the mark

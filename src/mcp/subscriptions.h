@@ -44,7 +44,7 @@ class Subscriptions {
   Look look_at(const std::string& path) const;
   bool is_in_agent_file(const std::string& path) const;
   Result<std::uint64_t> keep(Entry entry);
-  void watch();
+  void watch(std::int64_t seen_row);
   bool has_lists();
   // Whether the journal says so after this row, which becomes its last one.
   bool have_names_changed(std::int64_t& seq) const;
