@@ -346,7 +346,7 @@ TEST_F(GroupedFsTest, ALittleAtATimeEverythingButTheNewestIsWritten) {
     pieces = work_off();
   }
   EXPECT_GT(pieces, 0);
-  EXPECT_LT(pieces, 3 * kFiles);  // nodes, entries and chunks, except the newest
+  EXPECT_LT(pieces, 3 * files);  // nodes, entries and chunks, except the newest
   for (int i = 0; i < files; i += 7) ASSERT_OK(fs().unlink(kRootInode, name_of(i)));
   for (int i = 1; i < files; i += 7) ASSERT_OK(fs().write(stat(fs(), path_of(i))->inode, 1, as_bytes("changed")));
   for (int i = 2; i < files; i += 7) {
