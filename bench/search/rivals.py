@@ -6,6 +6,7 @@
 FILES files have 2 * FILES chunks. Above 20,000 chunks vectors are made up, ours and the rivals' alike: the time of a search
 does not depend on what is near, and real ones take an hour.
 """
+import csv
 import math
 import pathlib
 import random
@@ -15,6 +16,7 @@ import pysqlite3 as sqlite3  # one that can load extensions
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 import duckdb
@@ -55,9 +57,14 @@ def open_duckdb(documents):
     database = duckdb.connect()
     package = pathlib.Path(duckdb_extension_fts.__file__).parent
     database.execute(f"LOAD '{package}/extensions/v{duckdb.__version__}/fts.duckdb_extension'")
-    database.execute("CREATE TABLE document (path VARCHAR, text VARCHAR)")
-    database.executemany("INSERT INTO document VALUES (?, ?)", documents)
-    database.execute("PRAGMA create_fts_index('document', 'path', 'text', stemmer='porter', stopwords='english')")
+    with tempfile.NamedTemporaryFile("w", suffix=".csv", newline="") as rows:  # by single inserts, 50,000 files take half an hour
+        csv.writer(rows).writerows([("path", "text"), *documents])
+        rows.flush()
+        database.execute("CREATE TABLE document AS SELECT * FROM read_csv(?, header=true, columns={'path': 'VARCHAR', 'text': 'VARCHAR'})",
+                         [rows.name])
+    # Its own setting leaves digits out, so that all made-up words would be one, and nothing would be found.
+    database.execute("PRAGMA create_fts_index('document', 'path', 'text', stemmer='porter', stopwords='english', "
+                     r"ignore='(\.|[^a-z0-9])+')")
     return database
 
 
