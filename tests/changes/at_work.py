@@ -14,19 +14,11 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from case import Case
+from case import MountedCase
 from overlaid import mounted
 
 
-class AtWork(Case):
-    def begin(self, **files):
-        self.fill(**files)
-        self.point = self.w.mount()
-
-    def end(self):
-        self.w.umount(self.point)
-        self.w.fsck()
-
+class AtWork(MountedCase):
     def apply_and(self, meanwhile, *words, answer=b"y\n"):
         """Runs an apply that asks, and calls the function at its first question: the changes are listed by then, and
         nothing has been read for the base. Returns the exit status and what was said."""

@@ -69,3 +69,17 @@ class Case(unittest.TestCase):
         lines = list(lines or self.LINES)
         lines[number - 1] = text + "\n"
         return lines
+
+
+class MountedCase(Case):
+    """The agent is mounted, and programs use it while changes are applied."""
+    def begin(self, **files):
+        self.fill(**files)
+        self.point = self.w.mount()
+
+    def apply(self, *paths):
+        self.w.warren("apply", self.w.id, *paths)
+
+    def end(self):
+        self.w.umount(self.point)
+        self.w.fsck()

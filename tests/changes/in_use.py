@@ -15,22 +15,11 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import overlaid
-from case import Case
+from case import MountedCase
 from overlaid import mounted
 
 
-class InUse(Case):
-    def begin(self, **files):
-        self.fill(**files)
-        self.point = self.w.mount()
-
-    def apply(self, *paths):
-        self.w.warren("apply", self.w.id, *paths)
-
-    def end(self):
-        self.w.umount(self.point)
-        self.w.fsck()
-
+class InUse(MountedCase):
     def check_clean(self):
         """After the last user nothing is left of what was applied."""
         self.assertEqual(self.w.changes(), [])

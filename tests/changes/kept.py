@@ -12,28 +12,17 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from case import Case
+from case import MountedCase
 from overlaid import mounted
 
 
-class Kept(Case):
-    def begin(self, **files):
-        self.fill(**files)
-        self.point = self.w.mount()
-
-    def apply(self, *paths):
-        self.w.warren("apply", self.w.id, *paths)
-
+class Kept(MountedCase):
     def conflicts(self):
         said = self.w.fails("apply", self.w.id)
         return sorted(line.split()[1].rstrip(":") for line in said.splitlines() if line.startswith("conflict: /"))
 
     def rows(self):
         return int(self.w.warren("sql", self.w.id, "select count(*) from fs_dentry").split()[-1])
-
-    def end(self):
-        self.w.umount(self.point)
-        self.w.fsck()
 
     def test_the_users_edit_is_not_lost_when_the_agent_removes_the_file(self):
         self.begin(other="other\n", changed="of the base\n")

@@ -13,24 +13,13 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from case import Case
+from case import MountedCase
 from overlaid import mounted
 
 LARGE = 3 << 20  # larger than what is copied whole
 
 
-class Meanwhile(Case):
-    def begin(self, **files):
-        self.fill(**files)
-        self.point = self.w.mount()
-
-    def apply(self, *paths):
-        self.w.warren("apply", self.w.id, *paths)
-
-    def end(self):
-        self.w.umount(self.point)
-        self.w.fsck()
-
+class Meanwhile(MountedCase):
     def append(self, path, text):
         with open(path, "a") as file:
             file.write(text)
