@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Fails on any include that src/LAYERS does not allow, on third-party headers out of their room, on names that are put
-into a message without quote(), which makes them safe for a terminal, and on doors that reach around an agent's stack."""
+into a message without quote(), which makes them safe for a terminal, on doors that reach around an agent's stack, and on
+rooms (folders inside a module) that docs/design/README.md does not name."""
 import pathlib
 import re
 import sys
@@ -40,6 +41,10 @@ def violations(root):
     for folder in sorted(p.name for p in src.iterdir() if p.is_dir()):
         if folder not in layers and folder != "testing":
             yield f"src/{folder}: not in src/LAYERS"
+    design = (root / "docs/design/README.md").read_text()
+    for room in sorted(str(p.relative_to(src)) for p in src.glob("*/*") if p.is_dir()):
+        if f"| `{room}` |" not in design:
+            yield f"src/{room}: say in docs/design/README.md, \"Rooms\", what belongs there"
     for file in sorted(src.rglob("*")):
         if file.suffix not in (".h", ".cc"):
             continue
@@ -67,7 +72,7 @@ def violations(root):
 
 def main():
     found = list(violations(pathlib.Path(sys.argv[1])))
-    print("\n".join(found) if found else "every include is allowed, every name in a message is quoted, and no door reaches around an agent's stack")
+    print("\n".join(found) if found else "every include is allowed, every name in a message is quoted, no door reaches around an agent's stack, and every room is in the design's table")
     return 1 if found else 0
 
 

@@ -2,8 +2,8 @@
 
 #include "tools/tool.h"
 
-// Every tool: one line each, ordered by group and then by name. The tool NAME is made by NAME_tool() in tools/NAME.cc,
-// or in the file of its family.
+// Every tool: one line each, ordered by group and then by name. The tool NAME is made by NAME_tool() in NAME.cc of
+// a room of this module, or in the file of its family.
 #define WARREN_ALL_TOOLS           \
   WARREN_TOOL(checkpoint)          \
   WARREN_TOOL(diff)                \
