@@ -29,7 +29,7 @@ class Lister {
     WARREN_TRY(list_root());
     for (const UpperNode& node : tree.nodes()) WARREN_TRY(list_node(node));
     for (const UpperGap& gap : tree.gaps()) {
-      if (gap.there && !is_elsewhere(gap.place)) {
+      if (gap.there && !is_elsewhere(gap.place) && !is_only_hidden(gap)) {
         WARREN_TRY(list_deleted({gap.path, gap.place, *gap.there}, gap.known_at));
       }
     }
@@ -40,6 +40,12 @@ class Lister {
   }
 
  private:
+  // The agent has removed a node of its own, and somebody else has put another one there that it never saw.
+  bool is_only_hidden(const UpperGap& gap) const {
+    const Cover* cover = tree_->find_cover(gap.place);
+    return cover != nullptr && !cover->seen;
+  }
+
   struct Gone {
     std::string path;
     std::string place;
@@ -158,10 +164,21 @@ class Lister {
     change.base_path = place;
     change.before = WARREN_TRY(base_.find(place));  // looked up again: inode numbers of the base do not stay valid
     if (!change.before) return Ok{};
+    bool is_recorded = node.origin != nullptr && (node.origin->base_path == place || node.is_kept_new());
+    if (!is_recorded) consider_cover(change);
     consider_lost(change);
     WARREN_TRY(compare(change, node));
     if (change.is_content_changed || change.is_metadata_changed) add(std::move(change));
     return Ok{};
+  }
+
+  void consider_cover(TreeChange& change) const {
+    const Cover* cover = tree_->find_cover(change.base_path);
+    if (cover == nullptr) return;
+    change.is_unseen = !cover->seen;
+    change.known_at = cover->at;
+    if (cover->base_path == change.base_path) change.seen = cover->seen;
+    else change.seen.reset();
   }
 
   void consider_lost(TreeChange& change) const {
@@ -207,9 +224,10 @@ class Lister {
       change.base_path = change.place = gone.place;
       change.before = gone.node;
       change.known_at = known_at;
-      consider_lost(change);
       const Whiteout* row = tree_->find_whiteout(gone.path);
       if (row != nullptr) change.seen = row->seen;
+      consider_cover(change);
+      consider_lost(change);
       change.path = std::move(gone.path);
       changes_.push_back(std::move(change));
     }

@@ -36,6 +36,8 @@ struct TreeChange {
   // The base's node as the agent saw it; if that was not recorded, known_at is a time at which the agent saw it.
   std::optional<Attributes> seen;
   Timestamp known_at;
+  // The base had nothing there when the agent began to use the name.
+  bool is_unseen = false;
   // The version in a commit of the agent's that the base has too: later changes of the agent are changes to that one,
   // whatever it saw before.
   std::optional<std::string> committed;

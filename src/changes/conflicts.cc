@@ -60,6 +60,10 @@ Result<std::optional<std::string>> find_reason(const AgentOverlay& overlay, cons
     == *change.committed;
     return is_same ? std::optional<std::string>() : std::optional("it differs from the version that was committed"s);
   }
+  if (change.is_unseen) {
+    bool are_dirs = change.before->is_directory() && change.after && change.after->is_directory();
+    return are_dirs ? std::optional<std::string>() : std::optional(describe(change));
+  }
   if (!change.seen && change.after && change.before->is_file()) {
     // Replaced by a rename, or removed and created again: what it replaced was kept.
     std::optional<std::string> ancestor = WARREN_TRY(find_ancestor(overlay, change));
@@ -73,7 +77,9 @@ Result<std::optional<std::string>> find_reason(const AgentOverlay& overlay, cons
     // A directory's own time changes with any entry in it, and its entries are compared one by one.
     Timestamp changed_at = change.is_lost_link ? change.before->mtime : change.before->ctime;
     bool is_older = changed_at <= change.known_at;
-    if (is_older || change.before->is_directory()) return std::optional<std::string>();
+    // A directory that was moved there brings files along that are older.
+    bool may_be_moved = change.kind == TreeChangeKind::kDeleted && change.before->mtime <= change.known_at;
+    if (is_older || (change.before->is_directory() && !may_be_moved)) return std::optional<std::string>();
     return std::optional(describe(change));
   }
   if (is_as_seen(*change.before, *change.seen)) return std::optional<std::string>();

@@ -25,7 +25,7 @@ import mounted
 KILLS = 200 if mounted.FULL else 16  # of each command
 # Whatever a checkpoint covers; not what the tables are about (times of nodes, journal).
 COVERED = ["fs_inode", "fs_dentry", "fs_data", "fs_symlink", "kv_store", "wr_xattr", "wr_expiry", "wr_kv_expiry"]
-OF_A_BASE = ["fs_whiteout", "fs_origin", "wr_origin", "wr_whiteout", "wr_lost_link", "wr_base_range", "wr_ancestor"]
+OF_A_BASE = ["fs_whiteout", "fs_origin", "wr_origin", "wr_whiteout", "wr_covered", "wr_lost_link", "wr_base_range", "wr_ancestor"]
 
 
 def state(file, tables=COVERED):
@@ -420,7 +420,7 @@ class Based(unittest.TestCase):
 class Model(unittest.TestCase):
     """Random operations through a mount, commands and sqlite3, against a full copy of what every checkpoint must be."""
 
-    NODE = {"fs_dentry": "0", "kv_store": "0", "wr_kv_expiry": "0", "fs_whiteout": "0", "wr_whiteout": "0", "wr_lost_link": "0",
+    NODE = {"fs_dentry": "0", "kv_store": "0", "wr_kv_expiry": "0", "fs_whiteout": "0", "wr_whiteout": "0", "wr_covered": "0", "wr_lost_link": "0",
             "fs_origin": "delta_ino", "wr_origin": "delta_ino", "wr_base_range": "delta_ino", "wr_ancestor": "delta_ino"}
 
     def setUp(self):

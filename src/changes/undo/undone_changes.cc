@@ -113,7 +113,9 @@ Status take_up(const AgentOverlay& overlay, const UpperNode& node, const UndoneB
   if (!is_of_place || !in_base.empty()) return Ok{};  // a part of it is in the base: it must stay a copy
   if (!node.there) {
     bool is_own = node.is_kept_new() || node.node.is_directory();
-    return is_own && undone.has_removed(node.place) ? overlay.upper.remove_origin(node.node.inode) : Status(Ok{});
+    if (!is_own || !undone.has_removed(node.place)) return Ok{};
+    if (!node.place.empty()) WARREN_TRY(overlay.upper.put_cover({.base_path = node.place, .seen = {}, .at = {}}));
+    return overlay.upper.remove_origin(node.node.inode);
   }
   bool is_same_kind = ((node.there->mode ^ node.node.mode) & S_IFMT) == 0;
   if (!is_same_kind || node.node.is_directory() || !undone.has_written(node.place, *node.there)) return Ok{};

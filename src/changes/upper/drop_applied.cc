@@ -71,6 +71,12 @@ class Dropper {
       follows.base_path = *std::move(now);
       WARREN_TRY(overlay_.upper.put_origin(follows));
     }
+    for (const auto& [place, row] : tree_.covers()) {
+      std::optional<std::string> now = moved_to(moves, place, split_parent(place).parent);
+      if (!now) continue;
+      WARREN_TRY(overlay_.upper.remove_cover(place));
+      WARREN_TRY(overlay_.upper.put_cover({.base_path = *std::move(now), .seen = row.seen, .at = row.at}));
+    }
     std::vector<LostLink> lost = WARREN_TRY(overlay_.upper.list_lost_links());
     for (LostLink& link : lost) {
       std::optional<std::string> now = moved_to(moves, link.base_path, split_parent(link.base_path).parent);
@@ -150,6 +156,9 @@ class Dropper {
   Status drop_deleted(const AppliedChange& change) {
     WARREN_TRY(edit_.remove_whiteout(change.path));
     const UpperNode* node = tree_.find(change.path);
+    // What is there now is a new node: of a name that the base does not have.
+    WARREN_TRY(node != nullptr ? overlay_.upper.put_cover({.base_path = change.path, .seen = {}, .at = {}})
+                               : overlay_.upper.remove_cover(change.path));
     bool is_dir_again =
         node != nullptr && node->node.is_directory();  // the whiteouts below belong to the new directory
     if (change.type != S_IFDIR || is_dir_again) return Ok{};
@@ -236,12 +245,16 @@ class Dropper {
   // as we have written it. `other` is what has the path now.
   Status keep_removal(const AppliedChange& change, const std::string& path, const UpperNode* other) {
     std::optional<Attributes> written = WARREN_TRY(base_.find(change.path));
-    if (!written) return edit_.remove_whiteout(path);
+    if (!written) {
+      WARREN_TRY(overlay_.upper.put_cover({.base_path = change.path, .seen = {}, .at = {}}));
+      return edit_.remove_whiteout(path);
+    }
     written = as_written(change, *written);
     // A copy without a name showed under a name of the base, and what a whiteout does not hide was not removed.
     bool was_removed = other != nullptr || change.kind != TreeChangeKind::kModified || has_whiteout(path);
     if (!was_removed) return Ok{};
     changed_.push_back(path);
+    WARREN_TRY(overlay_.upper.put_cover({.base_path = change.path, .seen = written, .at = {}}));
     WARREN_TRY(follow_renamed_copy(change, *written));
     if (other == nullptr || other->is_nameless) {
       removals_.push_back({path, change.path, *written});

@@ -109,6 +109,7 @@ Result<bool> UpperEdit::remove(std::string_view path) {
   bool is_last_name = is_dir || now.nlink <= 1;
   if (is_last_name) WARREN_TRY(overlay_.upper.remove_origin(*inode));
   WARREN_TRY(is_dir ? fs.remove_dir(*parent, name) : fs.unlink(*parent, name));
+  if (node != nullptr && !node->place.empty()) WARREN_TRY(overlay_.upper.remove_cover(node->place));
   removed_.emplace(path);
   made_.erase(std::string(path));
   return true;
@@ -116,6 +117,7 @@ Result<bool> UpperEdit::remove(std::string_view path) {
 
 Status UpperEdit::remove_whiteout(std::string_view path) {
   WARREN_TRY(touch_parent(path));
+  if (const UpperGap* gap = tree_.find_gap(path)) WARREN_TRY(overlay_.upper.remove_cover(gap->place));
   return overlay_.upper.remove_whiteout(path);
 }
 
@@ -130,7 +132,17 @@ Status UpperEdit::add_whiteout(std::string_view path, std::string_view base_path
   }
   if (!dir) return Error(Code::kInternal, "missing directory of the whiteout " + quote(path));
   WARREN_TRY(touch_parent(path));
+  WARREN_TRY(overlay_.upper.put_cover({.base_path = std::string(base_path), .seen = seen, .at = {}}));
   return overlay_.upper.add_whiteout(*dir, path, seen, base_path);
+}
+
+// What the agent knew of a name of the base before the directory above it showed.
+Cover UpperEdit::cover_of(const std::string& place, const Attributes& now) const {
+  const Cover* known = tree_.find_cover(place);
+  if (known == nullptr) return {.base_path = place, .seen = now, .at = {}};
+  if (known->base_path == place) return *known;
+  bool is_seen = known->seen && now.ctime <= known->at;
+  return {.base_path = place, .seen = is_seen ? std::optional(now) : std::nullopt, .at = known->at};
 }
 
 Status UpperEdit::take_content(const UpperNode& node, std::string_view base_path) {
@@ -182,7 +194,10 @@ Status UpperEdit::uncover(std::string_view path, std::string_view base_path) {
     std::string child = join_path(path, entry.name);
     const UpperNode* node = tree_.find(child);
     if (node == nullptr || removed_.contains(child)) {
-      WARREN_TRY(add_whiteout(child, join_path(base_path, entry.name), *entry.attributes));
+      std::string place = join_path(base_path, entry.name);
+      Cover cover = cover_of(place, *entry.attributes);
+      WARREN_TRY(add_whiteout(child, place, cover.seen.value_or(*entry.attributes)));
+      WARREN_TRY(overlay_.upper.put_cover(cover));
     } else if (node->replaces_dir && node->origin == nullptr) {
       // It hid the base's directory only because it is inside this one.
       WARREN_TRY(overlay_.upper.put_origin({.upper = node->node.inode, .base_path = ""}));

@@ -73,6 +73,7 @@ class UpperEdit {
  private:
   std::optional<Inode> find(std::string_view path) const;
   Status touch_parent(std::string_view path);
+  Cover cover_of(const std::string& place, const Attributes& now) const;
   Result<bool> is_bare(std::string_view path, Inode dir);
   Result<bool> prune(std::string_view path);
   Result<bool> has_own_metadata(const UpperNode* node);

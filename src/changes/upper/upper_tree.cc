@@ -39,7 +39,18 @@ Status UpperTree::load_rows(UpperLayer& upper) {
   }
   whiteouts_ = WARREN_TRY(upper.list_whiteouts());
   std::sort(whiteouts_.begin(), whiteouts_.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+  std::vector<Cover> covers = WARREN_TRY(upper.list_covers());
+  for (Cover& cover : covers) covers_.emplace(cover.base_path, std::move(cover));
   return Ok{};
+}
+
+const Cover* UpperTree::find_cover(std::string_view base_path) const {
+  for (std::string_view at = base_path; at.size() > 1; at = split_parent(at).parent) {
+    if (!covered_.contains(std::string(at))) continue;
+    auto found = covers_.find(std::string(at));
+    if (found != covers_.end()) return &found->second;
+  }
+  return nullptr;
 }
 
 const Origin* UpperTree::find_origin(Inode upper) const {
@@ -57,6 +68,12 @@ const UpperNode* UpperTree::find(std::string_view path) const {
   if (path == "/") return &root_node_;
   auto found = by_path_.find(std::string(path));
   return found == by_path_.end() ? nullptr : &nodes_[found->second];
+}
+
+const UpperGap* UpperTree::find_gap(std::string_view path) const {
+  auto found = std::lower_bound(gaps_.begin(), gaps_.end(), path,
+                                [](const UpperGap& gap, std::string_view wanted) { return gap.path < wanted; });
+  return found == gaps_.end() || found->path != path ? nullptr : &*found;
 }
 
 Result<UpperNode> UpperTree::look(const UpperNode& dir, const DirEntry& entry, TreeFinder& base) {
@@ -99,6 +116,8 @@ Status UpperTree::walk(UpperLayer& upper, TreeFinder& base) {
       bool shows_place =
           node.base_path == node.place || (node.origin != nullptr && node.origin->base_path == node.place);
       if (node.there && !shows_place) hidden_.insert(node.place);
+      bool is_recorded = node.origin != nullptr && (node.origin->base_path == node.place || node.is_kept_new());
+      if (!node.place.empty() && !is_recorded) covered_.insert(node.place);
       if (node.base_path && node.base_path != node.place) moved_.emplace(*node.base_path, node.path);
       if (node.node.is_directory()) pending.push_back(node);
       by_path_.emplace(node.path, nodes_.size());
@@ -134,6 +153,7 @@ Status UpperTree::find_gaps(TreeFinder& base) {
     if (!place) continue;
     UpperGap gap{.path = row.path, .place = *place, .there = {}, .row = &row, .known_at = dir->node.ctime};
     gap.there = WARREN_TRY(base.find(*place));
+    covered_.insert(*place);
     hidden_.insert(*std::move(place));
     gaps_.push_back(std::move(gap));
   }

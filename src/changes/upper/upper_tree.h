@@ -65,13 +65,18 @@ class UpperTree {
   static Result<UpperTree> read(const AgentOverlay& overlay, TreeFinder& base);
 
   const std::vector<UpperNode>& nodes() const { return nodes_; }  // parents before children; without the root
-  const std::vector<UpperGap>& gaps() const { return gaps_; }
+  const std::vector<UpperGap>& gaps() const { return gaps_; }     // by path
   const UpperNode* find(std::string_view path) const;
+  const UpperGap* find_gap(std::string_view path) const;
   const Attributes& root() const { return root_; }
   const Origin* root_origin() const { return find_origin(kRootInode); }
   const Origin* find_origin(Inode upper) const;
   const Whiteout* find_whiteout(std::string_view path) const;
   const std::vector<Whiteout>& whiteouts() const { return whiteouts_; }
+  // What the agent knows of the base's node of that name, if the merged tree shows something else there, or at a
+  // directory above it: the cover of that directory. nullptr if it shows the base's, or it was not recorded.
+  const Cover* find_cover(std::string_view base_path) const;
+  const std::unordered_map<std::string, Cover>& covers() const { return covers_; }
   const std::unordered_map<Inode, Origin>& origins() const { return origins_; }
 
   // False if the merged tree shows the base's node of that name, at the same path or moved with a directory above it.
@@ -101,6 +106,8 @@ class UpperTree {
   std::unordered_map<std::string, std::size_t> by_path_;
   std::unordered_map<Inode, std::vector<std::size_t>> names_;
   std::vector<UpperGap> gaps_;
+  std::unordered_map<std::string, Cover> covers_;
+  std::unordered_set<std::string> covered_;             // base names of gaps, and of nodes that are no copies of them
   std::unordered_set<std::string> hidden_;              // base names at which the merged tree shows something else
   std::unordered_set<std::string> shown_;               // every base path in origins_
   std::unordered_map<std::string, std::string> moved_;  // directory of the base → the other path that shows it

@@ -211,7 +211,18 @@ class OverlayFs final : public FileSystem {
                                                    const std::optional<Attributes>& in_base);
   Result<std::optional<Attributes>> find_seen(Inode parent, std::string_view name,
                                               const std::optional<Attributes>& own);
-  Status record_unseen(Inode upper_node, const Attributes& seen);
+  // What a node of the upper layer records of the base's node under this name. nullopt: it covers that.
+  struct OwnRecord {
+    std::optional<Attributes> seen;  // absent: another program made the copy
+  };
+  std::optional<OwnRecord> find_own_record(Inode parent, std::string_view name, const Attributes& own);
+  // Call in the unit of a change, before the merged tree shows something else under the name than the base's node.
+  Status note_cover(Inode parent, std::string_view name, const std::optional<Attributes>& own,
+                    const std::optional<Attributes>& in_base);
+  Status end_cover(Inode parent, std::string_view name);
+  // Whether the base has another node there than the agent saw.
+  Result<bool> is_unseen(Inode parent, std::string_view name, const std::optional<Attributes>& own,
+                         const std::optional<Attributes>& in_base);
   Result<std::vector<ByteRange>*> ranges_of(Copy& copy);
   Result<Inode> find_base_of(const Copy& copy);  // kIo if it is no longer what was copied
   Result<Inode> node_for_change(Inode node, std::uint64_t begin, std::uint64_t end, std::uint64_t content_max);

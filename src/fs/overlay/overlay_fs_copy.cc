@@ -197,24 +197,64 @@ Result<std::optional<Attributes>> OverlayFs::find_seen(Inode parent, std::string
   std::optional<Attributes> none;
   if (own && own->is_directory()) return none;
   if (own) {
-    if (auto applied = applied_.find(own->inode); applied != applied_.end()) return std::optional(applied->second);
-    Copy* copy = find_copy(number_of(own->inode));
-    bool is_from_here = copy && copy->base_path == base_path_of(parent, name);
-    return is_from_here ? copy->seen : none;
+    std::optional<OwnRecord> record = find_own_record(parent, name, *own);
+    if (record) return record->seen;
   }
+  std::optional<Cover> cover = WARREN_TRY(upper_.find_cover(base_path_of(parent, name)));
+  if (cover) return cover->seen;
   auto* whiteouts = WARREN_TRY(whiteouts_of(parent, dirs_.at(parent)));
   if (!whiteouts->contains(name)) return none;
   return upper_.find_removed(path_of(parent, name));
 }
 
-// For a node that takes the name of one in the base which the agent has not seen as it is now.
-Status OverlayFs::record_unseen(Inode upper_node, const Attributes& seen) {
-  Origin origin{.upper = upper_node, .base_path = "", .seen = seen};
-  origin.seen->ctime = {};  // never taken for a node that equals the base's
-  WARREN_TRY(upper_.put_origin(origin));
-  opaque_.insert(upper_node);
-  applied_.insert_or_assign(upper_node, *origin.seen);
-  return Ok{};
+std::optional<OverlayFs::OwnRecord> OverlayFs::find_own_record(Inode parent, std::string_view name,
+                                                               const Attributes& own) {
+  if (auto applied = applied_.find(own.inode); applied != applied_.end()) return OwnRecord{applied->second};
+  Copy* copy = find_copy(number_of(own.inode));
+  bool is_from_here = copy && copy->base_path == base_path_of(parent, name) && !opaque_.contains(own.inode);
+  return is_from_here ? std::optional(OwnRecord{copy->seen}) : std::nullopt;
+}
+
+Status OverlayFs::note_cover(Inode parent, std::string_view name, const std::optional<Attributes>& own,
+                             const std::optional<Attributes>& in_base) {
+  Dir& dir = dirs_.at(parent);
+  if (!dir.base) return Ok{};  // nothing of the base shows there, which is noted of a directory above
+  std::string place = base_path_of(parent, name);
+  std::optional<Attributes> seen = in_base;
+  if (own) {
+    std::optional<OwnRecord> record = find_own_record(parent, name, *own);
+    if (!record) return Ok{};  // covered already
+    if (record->seen) seen = record->seen;
+  } else if (WARREN_TRY(whiteouts_of(parent, dir))->contains(name)) {
+    bool is_noted = WARREN_TRY(upper_.find_cover(place))
+    .has_value();
+    if (is_noted) return Ok{};
+    seen = WARREN_TRY(upper_.find_removed(path_of(parent, name)));
+    if (!seen) return Ok{};  // by another program
+  }
+  Cover cover{.base_path = std::move(place), .seen = std::move(seen), .at = {}};
+  bool is_dir = cover.seen && cover.seen->is_directory();
+  if (is_dir) cover.at = WARREN_TRY(upper_.remove_covers_below(cover.base_path))
+  .value_or(Timestamp{});
+  return upper_.put_cover(cover);
+}
+
+Status OverlayFs::end_cover(Inode parent, std::string_view name) {
+  return dirs_.at(parent).base ? upper_.remove_cover(base_path_of(parent, name)) : Status(Ok{});
+}
+
+Result<bool> OverlayFs::is_unseen(Inode parent, std::string_view name, const std::optional<Attributes>& own,
+                                  const std::optional<Attributes>& in_base) {
+  if (!in_base) return false;
+  std::optional<OwnRecord> record = own ? find_own_record(parent, name, *own) : std::nullopt;
+  if (record) return record->seen && !is_as_seen(*in_base, *record->seen);
+  bool is_covered = own || WARREN_TRY(whiteouts_of(parent, dirs_.at(parent)))
+  ->contains(name);
+  if (!is_covered) return false;
+  std::optional<Cover> cover = WARREN_TRY(upper_.find_cover(base_path_of(parent, name)));
+  if (cover) return !cover->seen || !is_as_seen(*in_base, *cover->seen);
+  std::optional<Attributes> seen = WARREN_TRY(find_seen(parent, name, own));
+  return seen && !is_as_seen(*in_base, *seen);
 }
 
 Result<std::vector<ByteRange>*> OverlayFs::ranges_of(Copy& copy) {

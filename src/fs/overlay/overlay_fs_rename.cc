@@ -177,18 +177,18 @@ Status OverlayFs::replace(const Side& from, const Side& to) {
   bool is_new_file = moved && moved->is_file() && find_copy(from.entry->inode) == nullptr;
   std::optional<Attributes> seen_from;
   if (from.in_base) seen_from = WARREN_TRY(find_seen(from.parent, from.name, moved));
-  std::optional<Attributes> seen_to;
-  bool is_new_node = moved && !moved->is_directory() && find_copy(from.entry->inode) == nullptr;
-  if (is_new_node && to.in_base) seen_to = WARREN_TRY(find_seen(to.parent, to.name, own));
-  bool is_unseen = seen_to && !is_as_seen(*to.in_base, *seen_to);
   std::optional<std::string> replaced;
   if (is_new_file) {
     Copy* there = own ? find_copy(to.entry->inode) : nullptr;
     bool is_from_elsewhere = there != nullptr && there->base_path != base_path_of(to.parent, to.name);
-    replaced = WARREN_TRY(find_replaced(is_from_elsewhere ? std::nullopt : own, is_unseen ? std::nullopt : to.in_base));
+    bool has_seen = !WARREN_TRY(is_unseen(to.parent, to.name, own, to.in_base));
+    replaced = WARREN_TRY(find_replaced(is_from_elsewhere ? std::nullopt : own, has_seen ? to.in_base : std::nullopt));
   }
   if (replaced) WARREN_TRY(upper_.reserve(replaced->size()));
   std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
+  WARREN_TRY(note_cover(to.parent, to.name, own, to.in_base));
+  WARREN_TRY(from.in_base ? note_cover(from.parent, from.name, moved, from.in_base)
+                          : end_cover(from.parent, from.name));
   bool replaces_new_file = own && own->is_file() && to.in_base && find_copy(to.entry->inode) == nullptr;
   if (to.entry) WARREN_TRY(remove_own(upper_to, to.name, *to.entry, own));
   if (replaces_new_file) WARREN_TRY(upper_.remove_origin(own->inode));
@@ -196,7 +196,6 @@ Status OverlayFs::replace(const Side& from, const Side& to) {
   bool has_row = moved && !moved->is_directory() && opaque_.contains(moved->inode);
   if ((is_new_file && from.in_base) || has_row) WARREN_TRY(upper_.remove_origin(moved->inode));  // of its old place
   if (moved) applied_.erase(moved->inode);
-  if (is_unseen) WARREN_TRY(record_unseen(moved->inode, *seen_to));
   if (replaced) WARREN_TRY(upper_.keep_ancestor(moved->inode, as_bytes(*replaced)));
   if (from.entry->is_directory()) {
     WARREN_TRY(upper_.remove_whiteouts_below(new_path));
@@ -225,7 +224,11 @@ Status OverlayFs::exchange(const Side& from, const Side& to) {
   Inode upper_to = WARREN_TRY(upper_dir(to.parent));
   std::string old_path = path_of(from.parent, from.name);
   std::string new_path = path_of(to.parent, to.name);
+  std::optional<Attributes> first = WARREN_TRY(find_in_upper(from.parent, from.name));
+  std::optional<Attributes> second = WARREN_TRY(find_in_upper(to.parent, to.name));
   std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
+  WARREN_TRY(note_cover(from.parent, from.name, first, from.in_base));
+  WARREN_TRY(note_cover(to.parent, to.name, second, to.in_base));
   WARREN_TRY(upper().rename(upper_from, from.name, upper_to, to.name, RenameMode::kExchange));
   WARREN_TRY(keep_exchanged(from, to));
   WARREN_TRY(keep_exchanged(to, from));

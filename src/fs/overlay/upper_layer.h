@@ -51,6 +51,17 @@ struct Whiteout {
   bool operator==(const Whiteout&) const = default;
 };
 
+// What the base had under a name when the merged tree began to show something else there: the agent has made, moved or
+// removed something. It holds for as long as that goes on, whatever the agent does under the name: what the base gets
+// there meanwhile, the agent has not seen.
+struct Cover {
+  std::string base_path;
+  std::optional<Attributes> seen;  // absent: the base had nothing there
+  Timestamp at;
+
+  bool operator==(const Cover&) const = default;
+};
+
 // Whether the base's node is what was seen of it. Of a directory only the node counts: its entries are compared by
 // name.
 inline bool is_as_seen(const Attributes& now, const Attributes& seen) {
@@ -129,6 +140,13 @@ class UpperLayer {
   virtual Result<std::vector<Whiteout>> list_whiteouts() = 0;                            // by path
   // Whiteout::seen of the path; also nullopt if there is no whiteout.
   virtual Result<std::optional<Attributes>> find_removed(std::string_view path) = 0;
+
+  virtual Result<std::optional<Cover>> find_cover(std::string_view base_path) = 0;
+  virtual Result<std::vector<Cover>> list_covers() = 0;
+  virtual Status put_cover(const Cover& cover) = 0;  // replaces one for the same path; without a time: now
+  virtual Status remove_cover(std::string_view base_path) = 0;
+  // Returns the earliest time of those that it removes.
+  virtual Result<std::optional<Timestamp>> remove_covers_below(std::string_view base_dir) = 0;
 
   virtual Result<std::vector<Origin>> list_origins() = 0;
   virtual Status put_origin(const Origin& origin) = 0;  // replaces one for the same node

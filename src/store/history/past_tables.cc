@@ -39,6 +39,9 @@ constexpr PastColumn kSeenValues[] = {{"base_ino"}, {"mode"},       {"nlink"}, {
                                       {"mtime"},    {"mtime_nsec"}, {"ctime"}, {"ctime_nsec"}, {"rdev"}, {"base_path"}};
 constexpr PastColumn kLostKey[] = {{"base_path", "TEXT"}};
 constexpr PastColumn kLostValues[] = {{"base_ino"}, {"at"}, {"at_nsec"}, {"generation"}};
+constexpr PastColumn kCoveredValues[] = {{"at"},    {"at_nsec"},    {"base_ino"}, {"mode"},  {"nlink"},
+                                         {"uid"},   {"gid"},        {"size"},     {"mtime"}, {"mtime_nsec"},
+                                         {"ctime"}, {"ctime_nsec"}, {"rdev"}};
 constexpr PastColumn kRangeKey[] = {{"delta_ino", "INTEGER"}, {"first_byte", "INTEGER"}};
 constexpr PastColumn kRangeValues[] = {{"end_byte"}};
 constexpr PastColumn kAncestorValues[] = {{"content"}};
@@ -71,6 +74,7 @@ constexpr PastTable kPastTables[] = {
     {"wr_origin", "wr_past_origin", kDeltaKey, kOriginValues, PastScope::kNode, "delta_ino",
      WARREN_NOT_ORPHAN("delta_ino")},
     {"wr_whiteout", "wr_past_seen", kPathKey, kSeenValues, PastScope::kWhole, ""},
+    {"wr_covered", "wr_past_covered", kLostKey, kCoveredValues, PastScope::kWhole, ""},
     {"wr_lost_link", "wr_past_lost_link", kLostKey, kLostValues, PastScope::kWhole, ""},
     {"wr_base_range", "wr_past_base_range", kRangeKey, kRangeValues, PastScope::kNode, "delta_ino",
      WARREN_NOT_ORPHAN("delta_ino")},

@@ -45,6 +45,14 @@ void bind_seen(Statement& statement, int first, const Attributes& seen) {
       .bind(first + 10, seen.rdev);
 }
 
+Cover cover_of(const Rows& rows) {
+  Cover cover{.base_path = std::string(rows.text(0)),
+              .seen = {},
+              .at = {rows.integer(1), static_cast<std::int32_t>(rows.integer(2))}};
+  if (!rows.is_null(3)) cover.seen = seen_of(rows, 3);
+  return cover;
+}
+
 // Without a generation the column is NULL, as older programs leave it.
 void bind_generation(Statement& statement, int column, std::uint64_t generation) {
   if (generation == 0) statement.bind_null(column);
@@ -57,6 +65,12 @@ struct OverlayRows::Statements {
   Statement list_in;
   Statement list_whiteouts;
   Statement find_removed;
+  Statement find_cover;
+  Statement list_covers;
+  Statement put_cover;
+  Statement remove_cover;
+  Statement first_cover_below;
+  Statement remove_covers_below;
   Statement list_lost;
   Statement lose_link;
   Statement restore_link;
@@ -103,6 +117,10 @@ Result<std::unique_ptr<OverlayRows>> OverlayRows::open(Store& store) {
                                     "('wr_origin', 'wr_whiteout', 'wr_lost_link', 'wr_base_range', 'wr_ancestor')"));
     rows->has_own_ = WARREN_TRY(own.find_integer())
     .value_or(0) == 5;
+    Statement covers =
+        WARREN_TRY(database.prepare("SELECT count(*) FROM sqlite_schema WHERE type='table' AND name='wr_covered'"));
+    rows->has_covers_ = WARREN_TRY(covers.find_integer())
+    .value_or(0) > 0;
     Statement generation = WARREN_TRY(
         database.prepare("SELECT (SELECT count(*) FROM pragma_table_info('wr_origin') WHERE name='generation') "
                          "+ (SELECT count(*) FROM pragma_table_info('wr_lost_link') WHERE name='generation')"));
@@ -118,6 +136,7 @@ Result<std::unique_ptr<OverlayRows>> OverlayRows::open(Store& store) {
 Status OverlayRows::prepare() {
   WARREN_TRY(prepare_whiteouts());
   WARREN_TRY(prepare_origins());
+  WARREN_TRY(prepare_covers());
   return store_.is_read_only() ? Status(Ok{}) : prepare_writing();
 }
 
@@ -156,6 +175,27 @@ Status OverlayRows::prepare_origins() {
   sql_->list_ranges =
       WARREN_TRY(db.prepare("SELECT first_byte, end_byte FROM wr_base_range WHERE delta_ino = ? ORDER BY first_byte"));
   sql_->find_ancestor = WARREN_TRY(db.prepare("SELECT content FROM wr_ancestor WHERE delta_ino = ?"));
+  return Ok{};
+}
+
+Status OverlayRows::prepare_covers() {
+  if (!has_covers_) return Ok{};
+  Database& db = store_.database();
+  sql_->find_cover =
+      WARREN_TRY(db.prepare("SELECT base_path, at, at_nsec, base_ino, mode, nlink, uid, gid, size, mtime, mtime_nsec, "
+                            "ctime, ctime_nsec, rdev FROM wr_covered WHERE base_path = ?"));
+  sql_->list_covers =
+      WARREN_TRY(db.prepare("SELECT base_path, at, at_nsec, base_ino, mode, nlink, uid, gid, size, mtime, mtime_nsec, "
+                            "ctime, ctime_nsec, rdev FROM wr_covered"));
+  if (store_.is_read_only()) return Ok{};
+  sql_->put_cover = WARREN_TRY(
+      db.prepare("INSERT OR REPLACE INTO wr_covered (base_path, at, at_nsec, base_ino, mode, nlink, uid, gid, size, "
+                 "mtime, mtime_nsec, ctime, ctime_nsec, rdev) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  sql_->remove_cover = WARREN_TRY(db.prepare("DELETE FROM wr_covered WHERE base_path = ?"));
+  sql_->first_cover_below = WARREN_TRY(
+      db.prepare("SELECT at, at_nsec FROM wr_covered WHERE base_path > ?1 AND base_path < ?2 ORDER BY at, at_nsec "
+                 "LIMIT 1"));
+  sql_->remove_covers_below = WARREN_TRY(db.prepare("DELETE FROM wr_covered WHERE base_path > ?1 AND base_path < ?2"));
   return Ok{};
 }
 
@@ -378,6 +418,50 @@ Result<std::optional<Attributes>> OverlayRows::find_removed(std::string_view pat
   Rows rows = sql_->find_removed.rows();
   if (!WARREN_TRY(rows.next())) return std::optional<Attributes>();
   return std::optional(seen_of(rows, 0));
+}
+
+Result<std::optional<Cover>> OverlayRows::find_cover(std::string_view base_path) {
+  if (!has_covers_) return std::optional<Cover>();
+  sql_->find_cover.bind(1, base_path);
+  Rows rows = sql_->find_cover.rows();
+  if (!WARREN_TRY(rows.next())) return std::optional<Cover>();
+  return std::optional(cover_of(rows));
+}
+
+Result<std::vector<Cover>> OverlayRows::list_covers() {
+  std::vector<Cover> covers;
+  if (!has_covers_) return covers;
+  Rows rows = sql_->list_covers.rows();
+  while (WARREN_TRY(rows.next())) covers.push_back(cover_of(rows));
+  return covers;
+}
+
+Status OverlayRows::put_cover(const Cover& cover) {
+  WARREN_TRY(reserve_row(cover.base_path.size()));
+  Timestamp at = cover.at == Timestamp{} ? store_.clock().now() : cover.at;
+  Statement& put = sql_->put_cover;
+  put.bind(1, cover.base_path).bind(2, at.seconds).bind(3, std::int64_t{at.nanoseconds});
+  if (cover.seen) {
+    bind_seen(put, 4, *cover.seen);
+  } else {
+    for (int column = 4; column <= 14; ++column) put.bind_null(column);
+  }
+  return put.run();
+}
+
+Status OverlayRows::remove_cover(std::string_view base_path) { return sql_->remove_cover.bind(1, base_path).run(); }
+
+Result<std::optional<Timestamp>> OverlayRows::remove_covers_below(std::string_view base_dir) {
+  std::string first = below(base_dir);
+  std::string last = after_all_below(base_dir);
+  std::optional<Timestamp> earliest;
+  {
+    sql_->first_cover_below.bind(1, first).bind(2, last);
+    Rows rows = sql_->first_cover_below.rows();
+    if (WARREN_TRY(rows.next())) earliest = {rows.integer(0), static_cast<std::int32_t>(rows.integer(1))};
+  }
+  if (earliest) WARREN_TRY(sql_->remove_covers_below.bind(1, first).bind(2, last).run());
+  return earliest;
 }
 
 Result<std::vector<Origin>> OverlayRows::list_origins() {

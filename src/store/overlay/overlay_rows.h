@@ -43,6 +43,11 @@ class OverlayRows final : public UpperLayer {
   Result<std::vector<std::string>> list_whiteouts_in(std::string_view dir) override;
   Result<std::vector<Whiteout>> list_whiteouts() override;
   Result<std::optional<Attributes>> find_removed(std::string_view path) override;
+  Result<std::optional<Cover>> find_cover(std::string_view base_path) override;
+  Result<std::vector<Cover>> list_covers() override;
+  Status put_cover(const Cover& cover) override;
+  Status remove_cover(std::string_view base_path) override;
+  Result<std::optional<Timestamp>> remove_covers_below(std::string_view base_dir) override;
 
   Result<std::vector<Origin>> list_origins() override;
   Status put_origin(const Origin& origin) override;
@@ -61,6 +66,7 @@ class OverlayRows final : public UpperLayer {
   Status prepare_origins();
   Status prepare_writing();
   Status prepare_whiteout_changes();
+  Status prepare_covers();
   Status collect_leftovers();
   Status reserve_row(std::size_t bytes);
   Status lose_link(const LostLink& link);
@@ -69,6 +75,7 @@ class OverlayRows final : public UpperLayer {
   Store& store_;
   bool has_parent_path_ = true;  // in fs_whiteout; older programs create it without
   bool has_own_ = true;          // our tables; a read-only agent may lack them
+  bool has_covers_ = true;       // wr_covered; a read-only agent may lack it
   bool has_generation_ = true;   // in wr_origin and wr_lost_link; a read-only agent may lack it
   std::uint64_t checked_transaction_ = 0;
   std::uint64_t foreign_epoch_ = 0;

@@ -52,6 +52,22 @@ CREATE TABLE IF NOT EXISTS wr_whiteout (
   rdev INTEGER NOT NULL,
   base_path TEXT NOT NULL
 );
+CREATE TABLE IF NOT EXISTS wr_covered (
+  base_path TEXT PRIMARY KEY,
+  at INTEGER NOT NULL,
+  at_nsec INTEGER NOT NULL,
+  base_ino INTEGER,
+  mode INTEGER,
+  nlink INTEGER,
+  uid INTEGER,
+  gid INTEGER,
+  size INTEGER,
+  mtime INTEGER,
+  mtime_nsec INTEGER,
+  ctime INTEGER,
+  ctime_nsec INTEGER,
+  rdev INTEGER
+);
 CREATE TABLE IF NOT EXISTS wr_lost_link (
   base_path TEXT PRIMARY KEY,
   base_ino INTEGER NOT NULL,
