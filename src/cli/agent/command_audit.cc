@@ -7,6 +7,7 @@
 #include "agent/audit_trail.h"
 #include "base/path.h"
 #include "base/printable.h"
+#include "cli/changes/session_here.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/text.h"
@@ -238,7 +239,7 @@ Command make_audit_show() {
                                      {.name = "all", .help = "show all of them"},
                                      json_option()}),
           .subcommands = {},
-          .handler = run_audit_show};
+          .handler = in_session_here<run_audit_show>};
 }
 
 Command make_audit_tail() {
@@ -255,7 +256,7 @@ Command make_audit_tail() {
                                      {.name = "follow", .letter = 'f', .help = "go on until interrupted"},
                                      json_option()}),
           .subcommands = {},
-          .handler = run_audit_tail};
+          .handler = in_session_here<run_audit_tail>};
 }
 
 Command make_audit_verify() {
@@ -276,7 +277,7 @@ Command make_audit_verify() {
                       {.name = "accept", .help = "from now on take the trail as it is for the whole one"},
                       json_option()},
           .subcommands = {},
-          .handler = run_audit_verify};
+          .handler = in_session_here<run_audit_verify>};
 }
 
 Command make_audit_export() {
@@ -286,7 +287,7 @@ Command make_audit_export() {
           .positionals = {},
           .options = filter_options({}),
           .subcommands = {},
-          .handler = run_audit_export};
+          .handler = in_session_here<run_audit_export>};
 }
 
 Command make_audit_anchor() {
@@ -301,7 +302,7 @@ Command make_audit_anchor() {
                        .help = "go on, and do it again after this time whenever the trail has grown",
                        .kind = ValueKind::kDuration}},
           .subcommands = {},
-          .handler = run_audit_anchor};
+          .handler = in_session_here<run_audit_anchor>};
 }
 
 }  // namespace
@@ -313,21 +314,22 @@ Command make_audit() {
       .details =
           "Every operation through the namespace and in `warren run` is recorded, with what was refused, as a chain "
           "of keyed hashes. The key is yours: WARREN_AUDIT_KEY, WARREN_AUDIT_KEY_COMMAND or "
-          "~/.config/warren/audit.key.",
-      .positionals = {id_argument()},
+          "~/.config/warren/audit.key. Without ID, the only session of this directory is meant. If an agent has the "
+          "name of a command, such as 'show', the first word is the agent.",
+      .positionals = {optional_id_argument()},
       .options = {},
       .subcommands = {make_audit_show(), make_audit_tail(), make_audit_verify(), make_audit_export(),
                       make_audit_anchor(),
                       switch_command("on", "Record changes and refusals of every door",
                                      "Processes that have the agent open apply it when they reopen it.",
-                                     run_audit_switch<AuditLevel::kOn>),
+                                     in_session_here<run_audit_switch<AuditLevel::kOn>>),
                       switch_command("reads", "Record reads of every door too", "",
-                                     run_audit_switch<AuditLevel::kReads>),
+                                     in_session_here<run_audit_switch<AuditLevel::kReads>>),
                       switch_command("off", "Record nothing", "That it was switched off is recorded.",
-                                     run_audit_switch<AuditLevel::kOff>),
+                                     in_session_here<run_audit_switch<AuditLevel::kOff>>),
                       switch_command("rotate", "Use a new key from now on",
                                      "The new key is for all agents; the old ones stay in the key file, for verify.",
-                                     run_audit_rotate)},
+                                     in_session_here<run_audit_rotate>)},
       .handler = nullptr};
 }
 
