@@ -233,7 +233,7 @@ Command make_audit_show() {
           .options = filter_options({{.name = "limit",
                                       .letter = 'n',
                                       .value = "N",
-                                      .help = "show at most so many, the newest",
+                                      .help = "show at most this many, the newest",
                                       .kind = ValueKind::kCount,
                                       .fallback = "100"},
                                      {.name = "all", .help = "show all of them"},
@@ -244,16 +244,16 @@ Command make_audit_show() {
 
 Command make_audit_tail() {
   return {.name = "tail",
-          .summary = "Show the newest events, and those to come",
+          .summary = "Show the newest events, and new ones as they come",
           .details = "",
           .positionals = {},
           .options = filter_options({{.name = "lines",
                                       .letter = 'n',
                                       .value = "N",
-                                      .help = "how many to begin with",
+                                      .help = "how many to start with",
                                       .kind = ValueKind::kCount,
                                       .fallback = "10"},
-                                     {.name = "follow", .letter = 'f', .help = "go on until interrupted"},
+                                     {.name = "follow", .letter = 'f', .help = "keep running until interrupted"},
                                      json_option()}),
           .subcommands = {},
           .handler = in_session_here<run_audit_tail>};
@@ -272,9 +272,9 @@ Command make_audit_verify() {
                        .is_list = true},
                       {.name = "from",
                        .value = "ROW",
-                       .help = "take the rows before this one for granted, as after a lost key",
+                       .help = "trust the rows before this one, for example after a lost key",
                        .kind = ValueKind::kCount},
-                      {.name = "accept", .help = "from now on take the trail as it is for the whole one"},
+                      {.name = "accept", .help = "accept the trail as it is now as the complete one"},
                       json_option()},
           .subcommands = {},
           .handler = in_session_here<run_audit_verify>};
@@ -299,7 +299,7 @@ Command make_audit_anchor() {
           .positionals = {{.name = "WHERE", .help = "a file, agent:ID, or the address of a backend"}},
           .options = {{.name = "every",
                        .value = "DURATION",
-                       .help = "go on, and do it again after this time whenever the trail has grown",
+                       .help = "keep running, and repeat after this time whenever the trail has grown",
                        .kind = ValueKind::kDuration}},
           .subcommands = {},
           .handler = in_session_here<run_audit_anchor>};
@@ -314,7 +314,7 @@ Command make_audit() {
       .details =
           "Every operation through the namespace and in `warren run` is recorded, with what was refused, as a chain "
           "of keyed hashes. The key is yours: WARREN_AUDIT_KEY, WARREN_AUDIT_KEY_COMMAND or "
-          "~/.config/warren/audit.key. Without ID, the only session of this directory is meant. If an agent has the "
+          "~/.config/warren/audit.key. Without ID, it means the only session of this directory. If an agent has the "
           "name of a command, such as 'show', the first word is the agent.",
       .positionals = {optional_id_argument()},
       .options = {},

@@ -302,14 +302,14 @@ Command make_checkpoint_diff() {
 Command make_checkpoint_restore() {
   return {
       .name = "restore",
-      .summary = "Make an agent, or some paths, what they were",
+      .summary = "Restore an agent, or some of its paths, to an earlier state",
       .details =
           "Restores files and keys; with a base, also what the agent has recorded about it. Working memory and "
-          "what is mounted in the namespace become what they were, as far as the checkpoint covers them. The trails "
-          "of tool calls and of the audit stay. A checkpoint is taken first, so that a restore can be undone. "
+          "what is mounted in the namespace become what they were, as far as the checkpoint covers them. The tool-call "
+          "trail and the audit trail stay. A checkpoint is taken first, so that a restore can be undone. "
           "Directories where the agent is mounted show the restored state at once. With PATH only these paths are "
           "restored, with everything below them; what did not exist then is removed. Files that a pattern of `encrypt` "
-          "matches are encrypted with its present key; exits with 1 if that key is missing.",
+          "matches are encrypted with its current key; exits with 1 if that key is missing.",
       .positionals = {which_argument(),
                       {.name = "PATH",
                        .help = "only these paths, also deleted ones",
@@ -324,7 +324,7 @@ Command make_checkpoint_restore() {
 
 Command make_checkpoint() {
   Command take{.name = "take",
-               .summary = "Keep the agent's present state",
+               .summary = "Keep the agent's current state",
                .details =
                    "Costs what has changed since the last checkpoint; the first one copies everything. Also "
                    "covers working memory and what is mounted in the namespace, by the options below and by the "
@@ -357,7 +357,7 @@ Command make_checkpoint() {
   Command prune{
       .name = "prune",
       .summary = "Remove old checkpoints",
-      .details = "With both options, only checkpoints are removed that both allow.",
+      .details = "With both options, a checkpoint is removed only if both allow it.",
       .positionals = {},
       .options = {{.name = "keep", .letter = 'n', .value = "N", .help = "keep the newest N", .kind = ValueKind::kCount},
                   {.name = "older-than",
@@ -367,18 +367,17 @@ Command make_checkpoint() {
                   json_option()},
       .subcommands = {},
       .handler = in_session_here<run_checkpoint_prune>};
-  return {
-      .name = "checkpoint",
-      .summary = "Keep an agent's states, compare them, and return to one",
-      .details =
-          "Checkpoints are in the agent file. `warren restore` restores a whole agent from a backup. Without ID, the "
-          "only session of this directory is meant. If an agent has the name of a command, such as 'list', the "
-          "first word is the agent.",
-      .positionals = {optional_id_argument()},
-      .options = {},
-      .subcommands = {take, list, show, make_checkpoint_diff(), make_checkpoint_restore(), remove, prune,
-                      make_checkpoint_push(), make_checkpoint_pull(), make_checkpoint_remote()},
-      .handler = nullptr};
+  return {.name = "checkpoint",
+          .summary = "Keep an agent's states, compare them, and return to one",
+          .details =
+              "Checkpoints are in the agent file. `warren restore` restores a whole agent from a backup. Without ID, "
+              "it means the only session of this directory. If an agent has the name of a command, such as 'list', the "
+              "first word is the agent.",
+          .positionals = {optional_id_argument()},
+          .options = {},
+          .subcommands = {take, list, show, make_checkpoint_diff(), make_checkpoint_restore(), remove, prune,
+                          make_checkpoint_push(), make_checkpoint_pull(), make_checkpoint_remote()},
+          .handler = nullptr};
 }
 
 Command make_fork() {

@@ -165,23 +165,22 @@ Option from_option() {
 }  // namespace
 
 Command make_checkpoint_push() {
-  return {
-      .name = "push",
-      .summary = "Store the agent and its checkpoints elsewhere",
-      .details =
-          "Sends only what is not there yet. Works while the agent is in use. Refused if what was pushed there "
-          "last is another agent of the same name. What is stored is checked as `pull` checks it. One with faults is "
-          "stored, too; the exit status is 1 then.",
-      .positionals = {address_argument()},
-      .options = {{.name = "verify", .help = "read what is there already, and send what is damaged again"},
-                  json_option()},
-      .subcommands = {},
-      .handler = in_session_here<run_checkpoint_push>};
+  return {.name = "push",
+          .summary = "Store the agent and its checkpoints elsewhere",
+          .details =
+              "Sends only what is not there yet. Works while the agent is in use. Refused if what was pushed there "
+              "last is another agent of the same name. What is stored is checked as `pull` checks it. An agent with "
+              "faults is stored too, and the exit status is 1.",
+          .positionals = {address_argument()},
+          .options = {{.name = "verify", .help = "read what is there already, and send what is damaged again"},
+                      json_option()},
+          .subcommands = {},
+          .handler = in_session_here<run_checkpoint_push>};
 }
 
 Command make_checkpoint_pull() {
   return {.name = "pull",
-          .summary = "Make the agent what was pushed",
+          .summary = "Restore the agent from what was pushed",
           .details =
               "Every part is compared with its hash, and the agent is checked like a backup. ID is needed here: it "
               "names the agent that is made or replaced.",

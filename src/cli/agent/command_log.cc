@@ -129,7 +129,7 @@ Command make_log() {
           .options = {{.name = "limit",
                        .letter = 'n',
                        .value = "N",
-                       .help = "show at most so many, the newest",
+                       .help = "show at most this many, the newest",
                        .kind = ValueKind::kCount,
                        .fallback = "100"},
                       {.name = "all", .help = "show all of them"},

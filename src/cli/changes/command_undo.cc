@@ -271,8 +271,8 @@ Command make_undo() {
       .name = "undo",
       .summary = "Restore what an apply replaced in the base",
       .details =
-          "Undoes the agent's last apply that has not been undone yet. Without ID, the only agent is meant that has "
-          "applied something to this directory, or to one above it. It is refused if something that the apply wrote "
+          "Undoes the agent's last apply that has not been undone yet. Without ID, it means the only agent that has "
+          "applied something to this directory or to one above it. It is refused if something that the apply wrote "
           "has been changed since. If an undo was interrupted, the next one only finishes it. The agent's version is "
           "kept too: `undo --record NAME` brings it back.",
       .positionals = {{.name = "ID",
