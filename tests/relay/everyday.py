@@ -450,7 +450,7 @@ class RemovingAProcess(RelayCase):
         self.up()
         self.agent("alice")
         self.command("spawn", "worker", "--cli", "sleeper", "--from", "alice", "--wait")
-        pid = next(one["pid"] for one in json.loads(self.command("agents", "--json").stdout) if one["name"] == "worker")
+        pid = next(one["pid"] for one in json.loads(self.command("agents", "--all", "--json").stdout) if one["name"] == "worker")
         self.assertIn(f"agent 'worker' is running as process {pid}", self.command("remove", "worker", code=1).stderr)
         self.command("remove", "worker", "--force")
         self.wait(lambda: not os.path.exists(f"/proc/{pid}"))
