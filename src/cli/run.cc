@@ -5,7 +5,7 @@
 #include "cli/changes/session_here.h"
 #include "cli/syntax/usage_error.h"
 #include "cli/version.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 
 namespace warren::cli {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "sandbox/environment.h"
+#include "sandbox/walls/environment.h"
 #include "session/run_network.h"
 
 namespace warren {

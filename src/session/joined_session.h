@@ -9,7 +9,7 @@
 #include "agent/sessions.h"
 #include "base/result.h"
 #include "os/fd.h"
-#include "sandbox/run_limits.h"
+#include "sandbox/walls/run_limits.h"
 #include "session/run_network.h"
 
 namespace warren {

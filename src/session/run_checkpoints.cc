@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "agent/checkpoints.h"
+#include "agent/checkpoints/checkpoints.h"
 #include "session/served_agent.h"
 
 namespace warren {

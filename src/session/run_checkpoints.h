@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "agent/agent.h"
-#include "agent/mounted_state.h"
+#include "agent/checkpoints/mounted_state.h"
 #include "base/result.h"
 
 namespace warren {

@@ -10,15 +10,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "agent/audit_key.h"
-#include "agent/checkpoints.h"
-#include "agent/file_key.h"
+#include "agent/checkpoints/checkpoints.h"
+#include "agent/keys/audit_key.h"
+#include "agent/keys/file_key.h"
 #include "agent/locate.h"
 #include "agent/running.h"
 #include "agent/sessions.h"
 #include "base/path.h"
-#include "changes/open_overlay.h"
-#include "os/host_files.h"
+#include "changes/upper/open_overlay.h"
+#include "os/files/host_files.h"
 #include "sandbox/enter.h"
 #include "sandbox/terminal_state.h"
 #include "session/command_in_session.h"

@@ -7,14 +7,14 @@
 
 #include "agent/agent.h"
 #include "agent/agent_state.h"
-#include "agent/audit_note.h"
 #include "agent/base_note.h"
-#include "agent/encrypted_note.h"
+#include "agent/keys/encrypted_note.h"
+#include "agent/record/audit_note.h"
 #include "base/path.h"
 #include "os/error.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "session/git_base.h"
-#include "store/overlay_schema.h"
+#include "store/overlay/overlay_schema.h"
 
 namespace warren {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "agent/file_key.h"
+#include "agent/keys/file_key.h"
 #include "agent/sessions.h"
 #include "base/clock.h"
 #include "base/result.h"

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "agent/sessions.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 
 namespace warren {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "changes/commits.h"
-#include "changes/git_folder.h"
+#include "changes/git/commits.h"
+#include "changes/git/git_folder.h"
 #include "changes/left_with_agent.h"
-#include "changes/open_overlay.h"
+#include "changes/upper/open_overlay.h"
 
 namespace warren {
 

@@ -6,9 +6,9 @@
 #include "agent/locate.h"
 #include "agent/sessions.h"
 #include "base/path.h"
-#include "changes/tree_finder.h"
-#include "changes/undo.h"
-#include "changes/undone_changes.h"
+#include "changes/undo/undo.h"
+#include "changes/undo/undone_changes.h"
+#include "changes/upper/tree_finder.h"
 #include "cli/changes/apply_consent.h"
 #include "cli/changes/changes_output.h"
 #include "cli/changes/session_here.h"
@@ -16,7 +16,7 @@
 #include "cli/context.h"
 #include "cli/show/text.h"
 #include "cli/syntax/values.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 
 namespace warren::cli {
 namespace {
