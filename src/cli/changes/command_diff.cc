@@ -241,7 +241,7 @@ Command make_diff() {
           "PATH "
           "names it: what the agent has committed is named instead. "
           "PATH is a path, which includes everything below it, or a pattern: * ? [a-z] **. "
-          "With A..B as ID, shows what session B has that session A has not.",
+          "With A..B as ID, shows what session B has and session A does not.",
       .positionals = {optional_id_argument(), changed_path_argument()},
       .options = {{.name = "patch", .letter = 'p', .help = "print a patch for git apply and patch -p1"},
                   {.name = "stat", .help = "print the number of changed lines for each file"},
