@@ -12,6 +12,7 @@
 #include "changes/roll_back.h"
 #include "changes/staging.h"
 #include "changes/step_tree.h"
+#include "changes/undone_changes.h"
 #include "os/copy_tree.h"
 #include "os/host_files.h"
 
@@ -245,8 +246,10 @@ Result<Undone> undo(const KeptApply& kept, Clock& clock) {
     if (cleaned.ok()) remove_record(record).ignore("the next undo removes it");
     return prepared;
   }
+  mark_undo(record, clock);
   Status done = perform(*base, record, Attempt::kFirst);
   if (!done.ok()) {
+    unmark_undo(record, clock);
     Error why = std::move(done).take_error();
     Result<std::vector<LeftNode>> left = give_up_undo(*base, record);
     if (!left.ok()) {
