@@ -1,11 +1,7 @@
-// An overlay that programs use while the host changes the base, and while an apply runs.
-#include <chrono>
+// An overlay that programs use while an apply runs; how it follows the host is tested in tests/changes/meanwhile.py.
 #include <filesystem>
 #include <fstream>
-#include <functional>
-#include <thread>
 
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <gtest/gtest.h>
@@ -29,8 +25,8 @@ using testing::error_of;
 
 // A process that has the agent open.
 struct UserOfOverlay {
-  UserOfOverlay(const std::string& file, const std::string& base_dir, OpenMode mode, Clock& clock, Commits commits) {
-    store = Store::open(file, {.mode = mode, .durability = Durability::kProcess, .commits = commits}, clock).value();
+  UserOfOverlay(const std::string& file, const std::string& base_dir, OpenMode mode, Clock& clock) {
+    store = Store::open(file, {.mode = mode, .durability = Durability::kProcess}, clock).value();
     if (mode == OpenMode::kCreate) {
       EXPECT_OK(make_overlay(*store, base_dir));
     }
@@ -45,22 +41,14 @@ struct UserOfOverlay {
   std::unique_ptr<OverlayFs> overlay;
 };
 
-class NobodyListens final : public ChangeListener {
- public:
-  void entry_changed(Inode, std::string_view) override {}
-  void node_changed(Inode) override {}
-  void everything_changed() override {}
-};
-
 class OverlayInUseTest : public ::testing::Test {
  protected:
   OverlayInUseTest() {
     EXPECT_EQ(::mkdir(base_.c_str(), 0755), 0);
     put("/a.txt", "from the base\n");
     put("/d/g", "g");
-    user_ = std::make_unique<UserOfOverlay>(dir_.file("a.db"), base_, OpenMode::kCreate, clock_, Commits::kGrouped);
+    user_ = std::make_unique<UserOfOverlay>(dir_.file("a.db"), base_, OpenMode::kCreate, clock_);
   }
-  ~OverlayInUseTest() override { user_->overlay->listen(nullptr).ignore("it is the end of the test"); }
 
   std::string host(std::string_view path) { return base_ + std::string(path); }
   void put(std::string_view path, std::string_view text) {
@@ -76,32 +64,12 @@ class OverlayInUseTest : public ::testing::Test {
     return query.find_integer()->value();
   }
   std::unique_ptr<UserOfOverlay> open_other() {
-    return std::make_unique<UserOfOverlay>(dir_.file("a.db"), base_, OpenMode::kReadWrite, clock_, Commits::kEach);
-  }
-  // As an apply of the file does, while somebody uses the agent.
-  void apply_and_keep(const std::string& path) {
-    put(path, read(path));
-    auto other = open_other();
-    auto unit = other->rows->begin(UnitAccess::kWrite).value();
-    Attributes own = lstat(other->rows->fs(), path).value();
-    Attributes there = lstat(*other->base, path).value();
-    ASSERT_OK(other->rows->remove_origin(own.inode));
-    ASSERT_OK(other->rows->put_origin({.upper = own.inode, .base_path = path, .seen = there}));
-    ASSERT_OK(other->rows->restore(own.inode, there));
-    ASSERT_OK(unit->commit());
-  }
-  bool comes_true(const std::function<bool()>& what) {
-    for (int i = 0; i < 1000; ++i) {
-      if (what()) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    return false;
+    return std::make_unique<UserOfOverlay>(dir_.file("a.db"), base_, OpenMode::kReadWrite, clock_);
   }
 
   testing::TempDir dir_;
   testing::FakeClock clock_;
   std::string base_ = dir_.file("base");
-  NobodyListens listener_;
   std::unique_ptr<UserOfOverlay> user_;
 };
 
@@ -118,63 +86,6 @@ TEST_F(OverlayInUseTest, SettingTheModeAndOwnerThatAFileHasCopiesNothing) {
   other.mode = (file.mode & 07777U) ^ 0100U;
   ASSERT_OK(fs().set_attributes(file.inode, other));
   EXPECT_EQ(count("SELECT count(*) FROM fs_dentry"), 1);
-}
-
-TEST_F(OverlayInUseTest, SettingTheModeThatAnAppliedFileHasLeavesItUntouched) {
-  ASSERT_OK(fs().listen(&listener_));
-  write("/a.txt", std::string("bin\0ary", 7));
-  apply_and_keep("/a.txt");
-  Attributes file = lstat(fs(), "/a.txt").value();
-  AttributeChanges same;
-  same.mode = file.mode & 07777U;
-  ASSERT_OK(fs().set_attributes(file.inode, same));
-  put("/a.txt", "by the host");
-  EXPECT_TRUE(comes_true([&] { return read("/a.txt") == "by the host"; }));
-}
-
-TEST_F(OverlayInUseTest, AFileThatWasChangedBackFollowsTheBase) {
-  ASSERT_OK(fs().listen(&listener_));
-  write("/a.txt", "by the agent\n");
-  write("/a.txt", "from the base\n");
-  write("/d/g", "agent");
-  put("/a.txt", "by the host\n");
-  put("/d/g", "host");
-  EXPECT_TRUE(comes_true([&] { return read("/a.txt") == "by the host\n"; }));
-  EXPECT_EQ(read("/d/g"), "agent");
-}
-
-TEST_F(OverlayInUseTest, AnEditThatKeepsSizeAndTimeIsFollowed) {
-  ASSERT_OK(fs().listen(&listener_));
-  write("/a.txt", "by the agent\n");
-  apply_and_keep("/a.txt");
-  ASSERT_EQ(read("/a.txt"), "by the agent\n");
-  struct stat before {};
-  ASSERT_EQ(::stat(host("/a.txt").c_str(), &before), 0);
-  put("/a.txt", "by the nobody");
-  const struct timespec times[2] = {before.st_atim, before.st_mtim};
-  ASSERT_EQ(::utimensat(AT_FDCWD, host("/a.txt").c_str(), times, 0), 0);
-  EXPECT_TRUE(comes_true([&] { return read("/a.txt") == "by the nobody"; }));
-}
-
-TEST_F(OverlayInUseTest, AnAppliedFileGivesWayToWhatTheHostPutsInItsPlace) {
-  ASSERT_OK(fs().listen(&listener_));
-  for (const char* path : {"/dir", "/link", "/gone", "/kept"}) put(path, "base");
-  for (const char* path : {"/dir", "/link", "/gone", "/kept"}) write(path, "agent");
-  for (const char* path : {"/dir", "/link", "/gone"}) apply_and_keep(path);
-  Inode open = fs().open(lstat(fs(), "/gone")->inode)->inode;
-  for (const char* path : {"/dir", "/link", "/gone", "/kept"}) std::filesystem::remove(host(path));
-  put("/dir/in", "in");
-  std::filesystem::create_symlink("a.txt", host("/link"));
-  EXPECT_TRUE(comes_true([&] { return read_file(fs(), "/dir/in").ok(); }));
-  EXPECT_TRUE(comes_true([&] { return lstat(fs(), "/link")->is_symlink(); }));
-  EXPECT_TRUE(comes_true([&] { return error_of(lstat(fs(), "/gone")) == Code::kNotFound; }));
-  EXPECT_EQ(read("/link"), "from the base\n");
-  EXPECT_EQ(read("/kept"), "agent");
-  std::string text(5, '\0');
-  EXPECT_EQ(fs().read(open, 0, as_mutable_bytes(text)).value(), 5U);
-  EXPECT_EQ(text, "agent");
-  fs().release(open);
-  EXPECT_EQ(count("SELECT count(*) FROM fs_whiteout"), 0);
 }
 
 TEST_F(OverlayInUseTest, WhatIsRemovedWhileAnApplyRunsDoesNotComeBack) {
