@@ -14,7 +14,7 @@
 #include "bench_util.h"
 #include "fs/file.h"
 #include "fs/path_ops.h"
-#include "store/sqlite_fs.h"
+#include "store/files/sqlite_fs.h"
 #include "store/store.h"
 #include "warren_agent.h"
 

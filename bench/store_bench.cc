@@ -9,10 +9,10 @@
 #include "bench_util.h"
 #include "fs/file.h"
 #include "fs/path_ops.h"
-#include "store/kv.h"
-#include "store/sqlite_fs.h"
+#include "store/files/sqlite_fs.h"
+#include "store/record/tool_calls.h"
 #include "store/store.h"
-#include "store/tool_calls.h"
+#include "store/tables/kv.h"
 #include "warren_agent.h"
 
 namespace {

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "bench_util.h"
-#include "store/sqlite_fs.h"
+#include "store/files/sqlite_fs.h"
 #include "store/store.h"
 
 namespace bench {

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "fs/memory_fs.h"
-#include "store/sqlite_fs.h"
+#include "fs/memory/memory_fs.h"
+#include "store/files/sqlite_fs.h"
 #include "store/store.h"
 #include "vfs/audit_fs.h"
 #include "vfs/guard_fs.h"

@@ -27,7 +27,7 @@
 #include "context/search.h"
 #include "embed/embedder.h"
 #include "fs/path_ops.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "store/store.h"
 
 namespace {

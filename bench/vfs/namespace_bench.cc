@@ -14,9 +14,9 @@
 #include <warren/v1/agent.h>
 
 #include "../warren_agent.h"
-#include "fs/memory_fs.h"
+#include "fs/memory/memory_fs.h"
 #include "fs/path_ops.h"
-#include "store/sqlite_fs.h"
+#include "store/files/sqlite_fs.h"
 #include "store/store.h"
 #include "vfs/namespace.h"
 

@@ -2,22 +2,22 @@
 
 #include <fmt/format.h>
 
-#include "agent/audit_key.h"
-#include "agent/audit_note.h"
-#include "agent/encrypted_note.h"
-#include "agent/file_key.h"
+#include "agent/keys/audit_key.h"
+#include "agent/keys/encrypted_note.h"
+#include "agent/keys/file_key.h"
 #include "agent/locate.h"
 #include "agent/quota.h"
+#include "agent/record/audit_note.h"
 #include "agent/sessions.h"
 #include "agent/staging_prefix.h"
 #include "base/path.h"
-#include "fs/host_fs.h"
-#include "fs/overlay_fs.h"
-#include "os/host_files.h"
-#include "store/namespace_tree.h"
-#include "store/overlay_rows.h"
-#include "store/overlay_schema.h"
-#include "store/sqlite_fs.h"
+#include "fs/host/host_fs.h"
+#include "fs/overlay/overlay_fs.h"
+#include "os/files/host_files.h"
+#include "store/files/namespace_tree.h"
+#include "store/files/sqlite_fs.h"
+#include "store/overlay/overlay_rows.h"
+#include "store/overlay/overlay_schema.h"
 
 namespace warren {
 

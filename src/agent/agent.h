@@ -14,10 +14,10 @@
 #include "base/path_view.h"
 #include "base/result.h"
 #include "fs/file_system.h"
-#include "fs/upper_layer.h"
-#include "store/kv.h"
+#include "fs/overlay/upper_layer.h"
+#include "store/record/tool_calls.h"
 #include "store/store.h"
-#include "store/tool_calls.h"
+#include "store/tables/kv.h"
 #include "vfs/audit_fs.h"
 #include "vfs/caller.h"
 
@@ -44,7 +44,7 @@ struct AgentOptions {
   // changes nothing through it. Otherwise such an agent is refused (kReadOnly).
   bool may_record = false;
   AuditReads audit_reads = AuditReads::kByFile;  // how reads are seen, where they are recorded
-  std::optional<std::int64_t> checkpoint;        // as it was then (agent/checkpoints.h); only for reading
+  std::optional<std::int64_t> checkpoint;        // as it was then (agent/checkpoints/checkpoints.h); only for reading
 };
 
 // The parts of an agent with a base.
@@ -83,8 +83,8 @@ class Agent {
   Store& store() { return *store_; }
 
   // The tree of the namespace: the agent's files or, with a base, a second tree of the agent file
-  // (store/namespace_tree.h), which the first call opens or makes. kNotFound if there is none yet and it cannot be
-  // made. For one thread.
+  // (store/files/namespace_tree.h), which the first call opens or makes. kNotFound if there is none yet and it cannot
+  // be made. For one thread.
   Result<FileSystem*> namespace_tree();
 
   AuditLevel audit_level() const { return audit_level_; }
@@ -99,7 +99,7 @@ class Agent {
   Result<AuditLog*> operators_audit();
   // Stores the events of what was read so far: before it is handed out.
   Status check_recorded();
-  // Stores what is recorded so far and notes the end of the trail (agent/audit_note.h), as the destructor does.
+  // Stores what is recorded so far and notes the end of the trail (agent/record/audit_note.h), as the destructor does.
   Status note_trail();
 
   // What has changed in between, if two of them differ.

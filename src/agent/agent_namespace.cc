@@ -11,18 +11,18 @@
 
 #include <fmt/format.h>
 
-#include "agent/checkpoint_blobs.h"
+#include "agent/checkpoints/checkpoint_blobs.h"
+#include "agent/checkpoints/mounted_state.h"
 #include "agent/locate.h"
-#include "agent/mounted_state.h"
 #include "agent/namespace_parts.h"
 #include "backends/vector/vector_blobs.h"
 #include "base/below.h"
 #include "base/limits.h"
 #include "base/path.h"
-#include "fs/host_fs.h"
+#include "fs/host/host_fs.h"
 #include "os/error.h"
-#include "os/host_files.h"
-#include "store/sqlite_fs.h"
+#include "os/files/host_files.h"
+#include "store/files/sqlite_fs.h"
 #include "vfs/vector_query.h"
 
 namespace warren {

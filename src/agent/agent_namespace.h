@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "agent/agent.h"
-#include "agent/semantic_index.h"
+#include "agent/semantic/semantic_index.h"
 #include "backends/blob/blob_store.h"
 #include "base/clock.h"
 #include "base/result.h"
-#include "fs/memory_fs.h"
+#include "fs/memory/memory_fs.h"
 #include "store/store.h"
 #include "vfs/audit_file_fs.h"
 #include "vfs/blob_fs.h"

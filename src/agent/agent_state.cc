@@ -1,9 +1,9 @@
 #include "agent/agent_state.h"
 
-#include "agent/audit_trail.h"
+#include "agent/record/audit_trail.h"
 #include "fs/encrypted.h"
 #include "fs/path_ops.h"
-#include "store/content_keys.h"
+#include "store/ciphers/content_keys.h"
 
 namespace warren {
 namespace {

@@ -11,9 +11,9 @@
 #include "base/ascii.h"
 #include "base/below.h"
 #include "base/path.h"
-#include "os/capture.h"
 #include "os/error.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
+#include "os/processes/capture.h"
 
 namespace warren {
 namespace {

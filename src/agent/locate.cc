@@ -9,7 +9,7 @@
 #include "agent/sessions.h"
 #include "base/ascii.h"
 #include "base/path.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "text/nearest.h"
 
 namespace warren {

@@ -12,8 +12,8 @@
 #include "agent/running.h"
 #include "backends/open_backend.h"
 #include "base/path.h"
-#include "os/host_files.h"
-#include "os/host_stat.h"
+#include "os/files/host_files.h"
+#include "os/files/host_stat.h"
 
 namespace warren {
 

@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 #include "store/store.h"
-#include "store/usage.h"
+#include "store/tables/usage.h"
 
 namespace warren {
 

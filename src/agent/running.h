@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "os/process.h"
+#include "os/processes/process.h"
 
 namespace warren {
 

@@ -16,12 +16,12 @@
 #include <fmt/format.h>
 
 #include "agent/base_note.h"
-#include "agent/create.h"
+#include "agent/copies/create.h"
 #include "agent/locate.h"
 #include "base/json.h"
 #include "base/path.h"
 #include "os/error.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 
 namespace warren {
 namespace {

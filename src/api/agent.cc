@@ -4,12 +4,12 @@
 
 #include <fmt/format.h>
 
-#include "agent/checkpoints.h"
+#include "agent/checkpoints/checkpoints.h"
+#include "agent/checkpoints/mounted_state.h"
 #include "agent/locate.h"
-#include "agent/mounted_state.h"
 #include "api/state.h"
 #include "base/path.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "store/store.h"
 #include "vfs/mount_spec.h"
 

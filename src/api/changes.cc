@@ -6,21 +6,21 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "agent/audit_trail.h"
+#include "agent/record/audit_trail.h"
 #include "agent/sessions.h"
 #include "base/clock.h"
 #include "base/path.h"
-#include "changes/apply.h"
-#include "changes/discard.h"
+#include "changes/apply/apply.h"
+#include "changes/apply/permission.h"
+#include "changes/apply/resolve.h"
 #include "changes/filter.h"
-#include "changes/git_folder.h"
-#include "changes/open_overlay.h"
-#include "changes/patch.h"
-#include "changes/permission.h"
-#include "changes/remarks.h"
-#include "changes/resolve.h"
+#include "changes/git/git_folder.h"
+#include "changes/review/patch.h"
+#include "changes/review/remarks.h"
 #include "changes/selection.h"
-#include "os/host_files.h"
+#include "changes/undo/discard.h"
+#include "changes/upper/open_overlay.h"
+#include "os/files/host_files.h"
 
 namespace warren::v1 {
 namespace {

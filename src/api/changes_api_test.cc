@@ -11,8 +11,8 @@
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
-#include "os/host_files.h"
-#include "store/overlay_schema.h"
+#include "os/files/host_files.h"
+#include "store/overlay/overlay_schema.h"
 #include "store/store.h"
 #include "testing/matchers.h"
 #include "testing/temp_dir.h"

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "host/host.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "store/store.h"
 #include "testing/matchers.h"
 #include "testing/temp_dir.h"

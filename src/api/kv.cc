@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "api/state.h"
-#include "store/kv.h"
+#include "store/tables/kv.h"
 
 namespace warren::v1 {
 namespace {

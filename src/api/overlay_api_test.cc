@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
-#include "store/overlay_schema.h"
+#include "store/overlay/overlay_schema.h"
 #include "store/store.h"
 #include "testing/matchers.h"
 #include "testing/temp_dir.h"

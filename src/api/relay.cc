@@ -10,7 +10,7 @@
 #include "agent/relay_root.h"
 #include "base/clock.h"
 #include "base/path.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "relay/client/client.h"
 #include "relay/ledger/open_ledger.h"
 #include "relay/protocol/names.h"

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "api/state.h"
-#include "store/tool_calls.h"
+#include "store/record/tool_calls.h"
 
 namespace warren::v1 {
 namespace {

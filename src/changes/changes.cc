@@ -6,10 +6,10 @@
 
 #include "base/path.h"
 #include "changes/compare.h"
-#include "changes/tree_finder.h"
-#include "changes/upper_tree.h"
+#include "changes/upper/tree_finder.h"
+#include "changes/upper/upper_tree.h"
 #include "fs/list_dir.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 
 namespace warren {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/path.h"
 #include "changes/compare.h"
 #include "fs/path_ops.h"
-#include "text/merge3.h"
+#include "text/diff/merge3.h"
 
 namespace warren {
 namespace {

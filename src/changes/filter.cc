@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/path.h"
-#include "changes/tree_finder.h"
+#include "changes/upper/tree_finder.h"
 #include "text/glob.h"
 
 namespace warren {

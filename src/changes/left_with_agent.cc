@@ -4,13 +4,13 @@
 
 #include <fmt/format.h>
 
-#include "agent/checkpoints.h"
+#include "agent/checkpoints/checkpoints.h"
 #include "base/path.h"
-#include "changes/git.h"
-#include "changes/left_in_git.h"
-#include "changes/quarantine.h"
+#include "changes/git/git.h"
+#include "changes/git/left_in_git.h"
+#include "changes/git/quarantine.h"
 #include "fs/tree_ops.h"
-#include "store/namespace_tree.h"
+#include "store/files/namespace_tree.h"
 
 namespace warren {
 namespace {

@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 
 #include "base/path.h"
-#include "changes/remarks.h"
-#include "os/host_files.h"
+#include "changes/review/remarks.h"
+#include "os/files/host_files.h"
 
 namespace warren {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/path.h"
-#include "changes/tree_finder.h"
+#include "changes/upper/tree_finder.h"
 
 namespace warren {
 

@@ -4,7 +4,7 @@
 
 #include "cli/syntax/usage_error.h"
 #include "cli/version.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 
 namespace warren::cli {
 namespace {

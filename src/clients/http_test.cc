@@ -14,7 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "base/path.h"
-#include "os/capture.h"
+#include "os/processes/capture.h"
 #include "testing/matchers.h"
 #include "testing/scripted_server.h"
 #include "testing/temp_dir.h"

@@ -11,9 +11,9 @@
 #include "fs/encrypted.h"
 #include "fs/list_dir.h"
 #include "fs/path_ops.h"
-#include "os/host_files.h"
-#include "store/journal_position.h"
-#include "store/sqlite_fs.h"
+#include "os/files/host_files.h"
+#include "store/files/sqlite_fs.h"
+#include "store/record/journal_position.h"
 
 namespace warren {
 namespace {

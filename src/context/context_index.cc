@@ -18,7 +18,7 @@
 #include "db/transaction.h"
 #include "fs/file.h"
 #include "fs/path_ops.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 
 namespace warren {
 namespace {

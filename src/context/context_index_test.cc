@@ -17,7 +17,7 @@
 #include "context/search.h"
 #include "fs/expiry.h"
 #include "fs/path_ops.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "store/store.h"
 #include "testing/fake_clock.h"
 #include "testing/matchers.h"

@@ -13,8 +13,8 @@
 #include "db/transaction.h"
 #include "os/error.h"
 #include "os/fd.h"
-#include "os/host_files.h"
-#include "store/sqlite_fs.h"
+#include "os/files/host_files.h"
+#include "store/files/sqlite_fs.h"
 
 namespace warren {
 namespace {

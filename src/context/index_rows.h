@@ -15,7 +15,7 @@
 #include "db/database.h"
 #include "db/statement.h"
 #include "fs/types.h"
-#include "store/journal_position.h"
+#include "store/record/journal_position.h"
 
 namespace warren {
 

@@ -21,7 +21,7 @@
 #include "db/database.h"
 #include "os/error.h"
 #include "os/fd.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 
 namespace warren {
 namespace {

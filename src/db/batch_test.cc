@@ -12,7 +12,7 @@
 #include "base/no_wait.h"
 #include "db/database.h"
 #include "db/transaction.h"
-#include "os/watch.h"
+#include "os/files/watch.h"
 #include "testing/matchers.h"
 #include "testing/temp_dir.h"
 

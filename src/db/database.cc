@@ -24,7 +24,7 @@
 #include "db/wal_signals.h"
 #include "db/wal_vfs.h"
 #include "os/error.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 
 namespace warren {
 namespace {

@@ -204,7 +204,7 @@ class Database {
   // Earlier changes are kept. Under MustKeep (base/must_keep.h) Ok for some bytes even then: they stay in the batch.
   Status reserve(std::uint64_t bytes, Room room = Room::kUsual);
 
-  // From now on every commit of another Warren process touches the -wal file (os/watch.h) once the commit is
+  // From now on every commit of another Warren process touches the -wal file (os/files/watch.h) once the commit is
   // visible. Other programs do not touch it.
   void listen_for_commits();
 

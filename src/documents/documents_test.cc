@@ -5,7 +5,7 @@
 #include "documents/content_type.h"
 #include "documents/document_text.h"
 #include "documents/encoding.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "testing/matchers.h"
 #include "testing/mutations.h"
 #include "testing/temp_dir.h"
@@ -179,7 +179,7 @@ TEST(Pdf, ItsTextIsTakenOutByAnotherProcess) {
   EXPECT_EQ(extract_text("application/pdf", small_pdf()).value()->text, text->text);
 }
 
-// The document reaches no disk, and the program that reads it nothing else (os/confined_test.cc).
+// The document reaches no disk, and the program that reads it nothing else (os/processes/confined_test.cc).
 TEST(Pdf, ItIsReadFromMemory) {
   ::setenv("TMPDIR", "/no/such/directory", 1);
   Result<DocumentText> text = pdf_text(small_pdf());

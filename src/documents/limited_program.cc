@@ -10,9 +10,9 @@
 #include "base/bytes.h"
 #include "base/path.h"
 #include "base/printable.h"
-#include "os/confined.h"
 #include "os/error.h"
 #include "os/fd.h"
+#include "os/processes/confined.h"
 
 namespace warren {
 namespace {

@@ -1,5 +1,5 @@
-// A program of the system that reads a stranger's document, confined (os/confined.h): a document can take over the
-// program that reads it.
+// A program of the system that reads a stranger's document, confined (os/processes/confined.h): a document can take
+// over the program that reads it.
 #pragma once
 
 #include <string>

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "base/result.h"
-#include "os/host_stat.h"
+#include "os/files/host_stat.h"
 
 namespace warren {
 

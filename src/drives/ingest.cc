@@ -13,7 +13,7 @@
 #include "drives/ingest_parts.h"
 #include "drives/known_drives.h"
 #include "fs/path_ops.h"
-#include "os/parallel.h"
+#include "os/threads/parallel.h"
 #include "text/mime.h"
 #include "vfs/namespace.h"
 

@@ -14,7 +14,7 @@
 #include "drives/ingest_parts.h"
 #include "os/error.h"
 #include "os/fd.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 
 namespace warren {
 namespace {

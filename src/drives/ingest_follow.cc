@@ -11,7 +11,7 @@
 #include "drives/ingest.h"
 #include "drives/ingest_parts.h"
 #include "os/error.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 
 namespace warren {
 namespace {

@@ -12,7 +12,7 @@
 #include "base/path.h"
 #include "fs/forwarding_fs.h"
 #include "fs/path_ops.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "testing/fake_clock.h"
 #include "testing/matchers.h"
 #include "testing/temp_dir.h"

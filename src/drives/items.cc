@@ -4,22 +4,22 @@
 
 #include <fmt/format.h>
 
-#include "agent/file_verbs.h"
-#include "agent/tree_copy.h"
+#include "agent/files/file_verbs.h"
+#include "agent/files/tree_copy.h"
 #include "base/limits.h"
 #include "base/path.h"
 #include "drives/known_drives.h"
 #include "drives/uuid.h"
 #include "fs/list_dir.h"
-#include "fs/mount_fs.h"
-#include "fs/mount_points.h"
+#include "fs/mounts/mount_fs.h"
+#include "fs/mounts/mount_points.h"
 #include "fs/path_ops.h"
 #include "fs/stoppable_remove.h"
 
 namespace warren {
 namespace {
 
-// Nodes of a mounted backend have the mount's slot in these bits (fs/mount_fs.h), and no rows.
+// Nodes of a mounted backend have the mount's slot in these bits (fs/mounts/mount_fs.h), and no rows.
 bool is_in_agent_file(Inode node) { return (node.value >> 56U) == 0; }
 
 std::vector<std::string_view> names_of(const Ref& ref) {

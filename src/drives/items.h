@@ -1,4 +1,4 @@
-// The items of an agent's drives: files below /context with a row of metadata each (store/item_rows.h).
+// The items of an agent's drives: files below /context with a row of metadata each (store/tables/item_rows.h).
 //
 // A file that was written through a mount, by another program or in any other way is an item, too: it gets its row when
 // it is first touched here. Links are never followed.
@@ -17,7 +17,7 @@
 #include "base/result.h"
 #include "drives/drive_ref.h"
 #include "fs/file_system.h"
-#include "store/item_rows.h"
+#include "store/tables/item_rows.h"
 
 namespace warren {
 
@@ -73,8 +73,8 @@ class Items {
   Status copy(const Ref& from, const Ref& to, Replace replace);
   // The same between mounts or where other rules hold, outside of any unit, since a unit cannot have changes in two
   // mounts. A copy that fails is removed, as far as this call has made it. What was moved is removed when its copy is
-  // complete; if that fails, the error is original_stays (agent/file_verbs.h). kUnsupported: a link is to be moved to
-  // another mount.
+  // complete; if that fails, the error is original_stays (agent/files/file_verbs.h). kUnsupported: a link is to be
+  // moved to another mount.
   Result<bool> are_apart(const Ref& from, const Ref& to);
   Status copy_apart(const Ref& from, const Ref& to, Replace replace);
   Status move_apart(const Ref& from, const Ref& to, Replace replace);

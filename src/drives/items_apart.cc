@@ -1,12 +1,12 @@
 // Items: copying and moving between mounts, and between places with different rules.
 #include <fmt/format.h>
 
-#include "agent/file_verbs.h"
-#include "agent/tree_copy.h"
+#include "agent/files/file_verbs.h"
+#include "agent/files/tree_copy.h"
 #include "base/path.h"
 #include "drives/items.h"
-#include "fs/mount_fs.h"
-#include "fs/mount_points.h"
+#include "fs/mounts/mount_fs.h"
+#include "fs/mounts/mount_points.h"
 #include "fs/path_ops.h"
 
 namespace warren {

@@ -7,7 +7,7 @@
 #include "base/below.h"
 #include "base/path.h"
 #include "drives/ingest_parts.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 
 namespace warren {
 

@@ -8,8 +8,8 @@
 
 #include "base/result.h"
 #include "drives/folder_identity.h"
-#include "os/dir_watch.h"
-#include "os/mount_watch.h"
+#include "os/files/dir_watch.h"
+#include "os/files/mount_watch.h"
 
 namespace warren {
 

@@ -12,7 +12,7 @@
 #include "base/path.h"
 #include "base/printable.h"
 #include "base/utf8.h"
-#include "embed/encoder.h"
+#include "embed/model/encoder.h"
 
 namespace warren {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "base/path.h"
 #include "embed/model_identity.h"
-#include "embed/tokenizer_json.h"
-#include "os/host_files.h"
-#include "os/parallel.h"
+#include "embed/tokens/tokenizer_json.h"
+#include "os/files/host_files.h"
+#include "os/threads/parallel.h"
 
 namespace warren {
 namespace {

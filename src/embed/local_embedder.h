@@ -5,8 +5,8 @@
 #include <string>
 
 #include "embed/embedder.h"
-#include "embed/encoder.h"
-#include "embed/word_piece.h"
+#include "embed/model/encoder.h"
+#include "embed/tokens/word_piece.h"
 
 namespace warren {
 

@@ -12,11 +12,11 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "embed/model/tiny_model_testing.h"
 #include "embed/model_folder.h"
 #include "embed/model_identity.h"
-#include "embed/tiny_model_testing.h"
-#include "os/host_files.h"
-#include "os/parallel.h"
+#include "os/files/host_files.h"
+#include "os/threads/parallel.h"
 #include "testing/matchers.h"
 #include "testing/temp_dir.h"
 

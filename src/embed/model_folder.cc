@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/path.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 
 namespace warren {
 

@@ -15,7 +15,7 @@
 #include "embed/model_folder.h"
 #include "os/error.h"
 #include "os/fd.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 
 namespace warren {
 namespace {

@@ -4,9 +4,9 @@
 #include "base/below.h"
 #include "base/path.h"
 #include "base/side_change.h"
-#include "fs/overlay_change.h"
+#include "fs/overlay/overlay_change.h"
+#include "fs/overlay/recorded.h"
 #include "fs/path_ops.h"
-#include "fs/recorded.h"
 
 namespace warren {
 

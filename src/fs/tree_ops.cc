@@ -7,7 +7,7 @@
 
 #include "base/path.h"
 #include "fs/list_dir.h"
-#include "fs/mount_points.h"
+#include "fs/mounts/mount_points.h"
 #include "fs/stoppable_remove.h"
 
 namespace warren {

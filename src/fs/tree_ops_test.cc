@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "fs/forwarding_fs.h"
-#include "fs/memory_fs.h"
+#include "fs/memory/memory_fs.h"
 #include "fs/path_ops.h"
 #include "fs/stoppable_remove.h"
 #include "testing/fake_clock.h"

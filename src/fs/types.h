@@ -49,7 +49,7 @@ struct Attributes {
   Timestamp ctime;
   std::uint64_t rdev = 0;
   // Set only for a node of the host: its device, its number there, and the generation that distinguishes it from other
-  // nodes with that number (os/host_stat.h).
+  // nodes with that number (os/files/host_stat.h).
   std::uint64_t host_device = 0;
   std::uint64_t host_inode = 0;
   std::uint64_t generation = 0;

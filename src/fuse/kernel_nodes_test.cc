@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "fs/memory_fs.h"
+#include "fs/memory/memory_fs.h"
 #include "testing/fake_clock.h"
 #include "testing/matchers.h"
 

@@ -24,12 +24,12 @@
 #include "base/ascii.h"
 #include "base/path.h"
 #include "fuse/channel.h"
-#include "os/dir_reader.h"
 #include "os/error.h"
-#include "os/exec_strings.h"
-#include "os/host_files.h"
-#include "os/mount_table.h"
+#include "os/files/dir_reader.h"
+#include "os/files/host_files.h"
+#include "os/files/mount_table.h"
 #include "os/pipe.h"
+#include "os/processes/exec_strings.h"
 
 namespace warren {
 namespace {

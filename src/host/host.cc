@@ -20,7 +20,7 @@
 #include "base/base64.h"
 #include "base/path.h"
 #include "os/error.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "os/unix_socket.h"
 
 namespace warren {

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "fs/path_ops.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "store/store.h"
 #include "testing/matchers.h"
 #include "testing/mutations.h"

@@ -16,7 +16,7 @@
 
 #include "agent/agent.h"
 #include "agent/agent_namespace.h"
-#include "agent/signal_checkpoint.h"
+#include "agent/checkpoints/signal_checkpoint.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "vfs/grants.h"

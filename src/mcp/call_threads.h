@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <functional>
 
-#include "os/worker.h"
+#include "os/threads/worker.h"
 
 namespace warren::mcp {
 

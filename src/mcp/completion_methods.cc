@@ -3,11 +3,11 @@
 
 #include <fmt/format.h>
 
-#include "agent/checkpoints.h"
+#include "agent/checkpoints/checkpoints.h"
 #include "base/path.h"
 #include "fs/path_ops.h"
 #include "mcp/request.h"
-#include "tools/file_tools.h"
+#include "tools/files/file_tools.h"
 
 namespace warren::mcp {
 namespace {

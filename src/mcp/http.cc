@@ -17,7 +17,7 @@
 #include "mcp/session.h"
 #include "net/address.h"
 #include "net/web_server.h"
-#include "os/worker.h"
+#include "os/threads/worker.h"
 
 namespace warren::mcp {
 namespace {

@@ -6,7 +6,7 @@
 #include "base/bytes.h"
 #include "base/path.h"
 #include "mcp/request.h"
-#include "tools/file_tools.h"
+#include "tools/files/file_tools.h"
 
 namespace warren::mcp {
 namespace {

@@ -3,12 +3,12 @@
 
 #include <fmt/format.h>
 
-#include "agent/checkpoints.h"
+#include "agent/checkpoints/checkpoints.h"
 #include "base/path.h"
 #include "mcp/conformance.h"
 #include "mcp/request.h"
-#include "store/tool_calls.h"
-#include "tools/file_tools.h"
+#include "store/record/tool_calls.h"
+#include "tools/files/file_tools.h"
 
 namespace warren::mcp {
 namespace {

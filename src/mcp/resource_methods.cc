@@ -9,8 +9,8 @@
 #include "mcp/conformance.h"
 #include "mcp/request.h"
 #include "text/mime.h"
-#include "tools/file_tools.h"
-#include "tools/search_walk.h"
+#include "tools/files/file_tools.h"
+#include "tools/files/search_walk.h"
 #include "vfs/on_record.h"
 
 namespace warren::mcp {

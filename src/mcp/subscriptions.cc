@@ -9,7 +9,7 @@
 
 #include "base/below.h"
 #include "fs/path_ops.h"
-#include "store/journal.h"
+#include "store/record/journal.h"
 #include "store/store.h"
 
 namespace warren::mcp {

@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "fs/types.h"
 #include "mcp/service.h"
-#include "os/worker.h"
+#include "os/threads/worker.h"
 
 namespace warren::mcp {
 

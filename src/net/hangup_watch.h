@@ -10,7 +10,7 @@
 
 #include "base/result.h"
 #include "os/fd.h"
-#include "os/worker.h"
+#include "os/threads/worker.h"
 
 namespace warren::net {
 

@@ -20,9 +20,9 @@
 
 #include "base/ascii.h"
 #include "base/path.h"
-#include "os/dir_reader.h"
 #include "os/error.h"
-#include "os/host_files.h"
+#include "os/files/dir_reader.h"
+#include "os/files/host_files.h"
 
 namespace warren::net {
 namespace {

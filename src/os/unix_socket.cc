@@ -13,7 +13,7 @@
 
 #include "base/path.h"
 #include "os/error.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 
 namespace warren {
 namespace {

@@ -7,7 +7,7 @@
 #include <poll.h>
 #include <sys/stat.h>
 
-#include "os/process.h"
+#include "os/processes/process.h"
 #include "relay/ledger/open_ledger.h"
 #include "relay/rounds.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/path.h"
 #include "crypto/digest.h"
-#include "os/dir_reader.h"
+#include "os/files/dir_reader.h"
 #include "relay/delivery/inbox_file.h"
 #include "relay/protocol/names.h"
 #include "relay/rounds.h"

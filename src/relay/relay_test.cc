@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "os/dir_watch.h"
-#include "os/host_files.h"
+#include "os/files/dir_watch.h"
+#include "os/files/host_files.h"
 #include "relay/client/client.h"
 #include "relay/delivery/mailroom.h"
 #include "relay/ledger/ledger.h"

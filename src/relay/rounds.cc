@@ -12,8 +12,8 @@
 
 #include "base/path.h"
 #include "os/error.h"
-#include "os/process.h"
-#include "os/turn.h"
+#include "os/processes/process.h"
+#include "os/threads/turn.h"
 #include "relay/delivery/inbox_file.h"
 #include "relay/ledger/open_ledger.h"
 #include "relay/protocol/names.h"

@@ -20,16 +20,16 @@
 #include "base/ascii.h"
 #include "base/path.h"
 #include "os/error.h"
-#include "os/exec_strings.h"
 #include "os/pipe.h"
-#include "os/process.h"
-#include "sandbox/capabilities.h"
+#include "os/processes/exec_strings.h"
+#include "os/processes/process.h"
 #include "sandbox/foreground.h"
-#include "sandbox/landlock.h"
 #include "sandbox/message.h"
 #include "sandbox/run_mark.h"
 #include "sandbox/streams.h"
-#include "sandbox/syscall_filter.h"
+#include "sandbox/walls/capabilities.h"
+#include "sandbox/walls/landlock.h"
+#include "sandbox/walls/syscall_filter.h"
 
 namespace warren {
 namespace {

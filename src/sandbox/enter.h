@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 #include "os/fd.h"
-#include "sandbox/run_limits.h"
+#include "sandbox/walls/run_limits.h"
 
 namespace warren {
 

@@ -17,13 +17,13 @@
 #include <fmt/format.h>
 
 #include "os/error.h"
-#include "os/host_files.h"
-#include "os/process.h"
-#include "sandbox/interior.h"
+#include "os/files/host_files.h"
+#include "os/processes/process.h"
 #include "sandbox/message.h"
-#include "sandbox/network_view.h"
-#include "sandbox/run_limits.h"
 #include "sandbox/run_mark.h"
+#include "sandbox/view/interior.h"
+#include "sandbox/view/network_view.h"
+#include "sandbox/walls/run_limits.h"
 
 namespace warren {
 namespace {

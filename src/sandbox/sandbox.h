@@ -13,7 +13,7 @@
 
 #include "base/result.h"
 #include "os/fd.h"
-#include "sandbox/plan.h"
+#include "sandbox/view/plan.h"
 
 namespace warren {
 

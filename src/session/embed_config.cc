@@ -8,7 +8,7 @@
 #include "agent/sessions.h"
 #include "base/path.h"
 #include "embed/embed_settings.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "toml/toml.h"
 
 namespace warren {

@@ -1,9 +1,9 @@
 #include "session/finished_session.h"
 
-#include "agent/create.h"
+#include "agent/copies/create.h"
 #include "agent/locate.h"
 #include "agent/sessions.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "session/run_session.h"
 #include "session/session_walls.h"
 

@@ -11,12 +11,12 @@
 #include "base/ascii.h"
 #include "base/bytes.h"
 #include "base/path.h"
-#include "changes/git.h"
+#include "changes/git/git.h"
 #include "fs/path_ops.h"
 #include "fs/tree_ops.h"
-#include "os/host_files.h"
-#include "os/host_tree.h"
-#include "sandbox/plan.h"
+#include "os/files/host_files.h"
+#include "os/files/host_tree.h"
+#include "sandbox/view/plan.h"
 
 namespace warren {
 namespace {
@@ -98,7 +98,7 @@ std::string setting_value(std::string_view text) {
   return value + "\"";
 }
 
-// So that what the agent changes later differs from what we made (changes/left_in_git.h).
+// So that what the agent changes later differs from what we made (changes/git/left_in_git.h).
 Status set_one_time(Agent& agent) {
   Timestamp made = WARREN_TRY(stat(agent.fs(), "/.git/objects/info/alternates"))
   .mtime;

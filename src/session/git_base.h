@@ -4,7 +4,8 @@
 // A linked worktree (`git worktree add`) has a file `.git` that leads to the main repository, which is not in the base
 // and which a run may not write. So a new session gets a directory `.git` of its own in its place, in the upper layer:
 // HEAD, index, settings and references are copied, and the objects are read from the main repository. It is
-// copy-on-write like everything else; commits arrive by `apply` (changes/commits.h). A submodule's repository is in the
+// copy-on-write like everything else; commits arrive by `apply` (changes/git/commits.h). A submodule's repository is in
+// the
 // `.git` of the project around it, and it gets the same.
 #pragma once
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/path.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 
 namespace warren {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "sandbox/plan.h"
+#include "sandbox/view/plan.h"
 
 namespace warren {
 

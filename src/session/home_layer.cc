@@ -13,13 +13,13 @@
 #include "agent/sessions.h"
 #include "base/ascii.h"
 #include "base/path.h"
-#include "changes/discard.h"
 #include "changes/filter.h"
-#include "changes/open_overlay.h"
+#include "changes/undo/discard.h"
+#include "changes/upper/open_overlay.h"
 #include "fs/path_ops.h"
 #include "os/error.h"
-#include "os/host_files.h"
-#include "store/overlay_schema.h"
+#include "os/files/host_files.h"
+#include "store/overlay/overlay_schema.h"
 
 namespace warren {
 namespace {

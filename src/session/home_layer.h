@@ -10,9 +10,9 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "changes/open_overlay.h"
+#include "changes/upper/open_overlay.h"
 #include "os/fd.h"
-#include "sandbox/plan.h"
+#include "sandbox/view/plan.h"
 
 namespace warren {
 

@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 
 #include "agent/agent_state.h"
-#include "agent/audit_trail.h"
-#include "agent/create.h"
+#include "agent/copies/create.h"
 #include "agent/locate.h"
+#include "agent/record/audit_trail.h"
 #include "agent/sessions.h"
 #include "base/path.h"
-#include "changes/open_overlay.h"
-#include "changes/session_diff.h"
-#include "changes/upper_edit.h"
+#include "changes/review/session_diff.h"
+#include "changes/upper/open_overlay.h"
+#include "changes/upper/upper_edit.h"
 #include "session/session_walls.h"
 
 namespace warren {

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "changes/session_merge.h"
+#include "changes/merge/session_merge.h"
 
 namespace warren {
 

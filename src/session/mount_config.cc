@@ -9,7 +9,7 @@
 
 #include "agent/sessions.h"
 #include "base/path.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "session/run_preferences.h"
 #include "toml/toml.h"
 

@@ -7,10 +7,10 @@
 
 #include <fmt/format.h>
 
-#include "agent/key_source.h"
+#include "agent/keys/key_source.h"
 #include "base/path.h"
-#include "os/host_files.h"
-#include "sandbox/plan.h"
+#include "os/files/host_files.h"
+#include "sandbox/view/plan.h"
 
 namespace warren {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/file_key.h"
+#include "agent/keys/file_key.h"
 #include "base/result.h"
 
 namespace warren {

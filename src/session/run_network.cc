@@ -19,9 +19,9 @@
 #include "base/json.h"
 #include "net/proxy.h"
 #include "os/error.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "sandbox/message.h"
-#include "sandbox/network_view.h"
+#include "sandbox/view/network_view.h"
 
 namespace warren {
 namespace {

@@ -11,8 +11,8 @@
 #include "agent/sessions.h"
 #include "base/json.h"
 #include "base/path.h"
-#include "os/host_files.h"
-#include "sandbox/plan.h"
+#include "os/files/host_files.h"
+#include "sandbox/view/plan.h"
 #include "toml/toml.h"
 #include "vfs/mount_spec.h"
 

@@ -10,14 +10,14 @@
 #include <vector>
 
 #include "agent/agent_namespace.h"
-#include "agent/anchorer.h"
-#include "agent/file_key.h"
+#include "agent/keys/file_key.h"
+#include "agent/record/anchorer.h"
 #include "agent/sessions.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "os/fd.h"
-#include "sandbox/plan.h"
-#include "sandbox/run_limits.h"
+#include "sandbox/view/plan.h"
+#include "sandbox/walls/run_limits.h"
 #include "session/run_network.h"
 
 namespace warren {

@@ -10,16 +10,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "agent/signal_checkpoint.h"
+#include "agent/checkpoints/signal_checkpoint.h"
 #include "base/path.h"
-#include "changes/upper_edit.h"
+#include "changes/upper/upper_edit.h"
 #include "fuse/mount_point.h"
 #include "fuse/unmount_guard.h"
-#include "os/child.h"
-#include "os/daemon.h"
 #include "os/error.h"
-#include "os/host_files.h"
-#include "os/signals.h"
+#include "os/files/host_files.h"
+#include "os/processes/child.h"
+#include "os/processes/daemon.h"
+#include "os/processes/signals.h"
 
 namespace warren {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "agent/agent.h"
 #include "agent/agent_namespace.h"
-#include "agent/anchorer.h"
+#include "agent/record/anchorer.h"
 #include "agent/running.h"
 #include "base/clock.h"
 #include "fuse/mounted.h"

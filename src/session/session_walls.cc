@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "base/path.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 
 namespace warren {
 namespace {

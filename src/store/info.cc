@@ -4,7 +4,7 @@
 
 #include "db/statement.h"
 #include "store/table_names.h"
-#include "store/usage.h"
+#include "store/tables/usage.h"
 
 namespace warren {
 namespace {

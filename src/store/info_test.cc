@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "fs/path_ops.h"
-#include "store/kv.h"
-#include "store/sqlite_fs.h"
-#include "store/tool_calls.h"
-#include "store/usage.h"
+#include "store/files/sqlite_fs.h"
+#include "store/record/tool_calls.h"
+#include "store/tables/kv.h"
+#include "store/tables/usage.h"
 #include "testing/fake_clock.h"
 #include "testing/matchers.h"
 #include "testing/temp_dir.h"

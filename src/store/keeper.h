@@ -18,8 +18,8 @@
 #include "db/database.h"
 #include "fs/change_listener.h"
 #include "os/fd.h"
-#include "os/watch.h"
-#include "store/journal.h"
+#include "os/files/watch.h"
+#include "store/record/journal.h"
 #include "store/tree.h"
 
 namespace warren {

@@ -11,9 +11,9 @@
 
 #include "db/transaction.h"
 #include "fs/path_ops.h"
-#include "store/kv.h"
-#include "store/sqlite_fs.h"
+#include "store/files/sqlite_fs.h"
 #include "store/store.h"
+#include "store/tables/kv.h"
 #include "testing/fake_clock.h"
 #include "testing/matchers.h"
 #include "testing/temp_dir.h"

@@ -6,12 +6,12 @@
 
 #include <gtest/gtest.h>
 
-#include "fs/host_fs.h"
-#include "fs/overlay_fs.h"
+#include "fs/host/host_fs.h"
+#include "fs/overlay/overlay_fs.h"
 #include "fs/path_ops.h"
-#include "store/apply_log.h"
-#include "store/overlay_rows.h"
-#include "store/overlay_schema.h"
+#include "store/overlay/apply_log.h"
+#include "store/overlay/overlay_rows.h"
+#include "store/overlay/overlay_schema.h"
 #include "store/query.h"
 #include "store/store.h"
 #include "testing/fake_clock.h"

@@ -2,8 +2,8 @@
 
 #include "db/database.h"
 #include "db/transaction.h"
-#include "store/kv.h"
-#include "store/sqlite_fs.h"
+#include "store/files/sqlite_fs.h"
+#include "store/tables/kv.h"
 
 namespace warren {
 namespace {

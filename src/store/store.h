@@ -17,7 +17,7 @@
 #include "db/database.h"
 #include "db/transaction.h"
 #include "fs/change_listener.h"
-#include "store/journal.h"
+#include "store/record/journal.h"
 #include "store/schema.h"
 #include "store/tree.h"
 #include "store/undo_log.h"
@@ -37,7 +37,7 @@ struct StoreOptions {
   Durability durability = Durability::kPower;
   Commits commits = Commits::kEach;  // kGrouped for a mount: batches of filesystem changes
   std::uint32_t chunk_bytes = 4096;  // of a file being created
-  // The agent as it was then (store/history.h), for reading by the thread that opened it.
+  // The agent as it was then (store/history/history.h), for reading by the thread that opened it.
   std::optional<std::int64_t> checkpoint;
   SharedDatabaseKey key = {};  // encrypts a file being created
   KeyFinder find_key = {};     // of an existing file, if it is encrypted

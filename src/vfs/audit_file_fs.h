@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "fs/forwarding_fs.h"
-#include "store/audit_log.h"
+#include "store/record/audit_log.h"
 
 namespace warren {
 

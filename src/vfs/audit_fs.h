@@ -1,4 +1,4 @@
-// A view of a tree that records what its caller does, and what it was refused (store/audit_log.h).
+// A view of a tree that records what its caller does, and what it was refused (store/record/audit_log.h).
 //
 // One event for each operation. A change that fails is recorded with the error; looking up names and reading attributes
 // is not an operation, unless it is refused. Within a unit, what concerns one file becomes one event: writing a file is
@@ -19,7 +19,7 @@
 
 #include "base/clock.h"
 #include "fs/forwarding_fs.h"
-#include "store/audit_log.h"
+#include "store/record/audit_log.h"
 #include "vfs/caller.h"
 #include "vfs/path_table.h"
 

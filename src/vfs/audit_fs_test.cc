@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "fs/expiry.h"
-#include "fs/memory_fs.h"
+#include "fs/memory/memory_fs.h"
 #include "fs/path_ops.h"
-#include "store/audit_check.h"
-#include "store/sqlite_fs.h"
+#include "store/files/sqlite_fs.h"
+#include "store/record/audit_check.h"
 #include "store/store.h"
 #include "testing/fake_clock.h"
 #include "testing/matchers.h"

@@ -9,7 +9,7 @@
 #include "base/no_wait.h"
 #include "fs/expiry.h"
 #include "fs/forwarding_fs.h"
-#include "fs/memory_fs.h"
+#include "fs/memory/memory_fs.h"
 #include "fs/path_ops.h"
 #include "testing/fake_clock.h"
 #include "testing/matchers.h"

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "fs/forwarding_fs.h"
-#include "fs/memory_fs.h"
+#include "fs/memory/memory_fs.h"
 #include "fs/path_ops.h"
 #include "testing/fake_clock.h"
 #include "testing/matchers.h"

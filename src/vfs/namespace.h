@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "fs/file_system.h"
-#include "fs/mount_fs.h"
+#include "fs/mounts/mount_fs.h"
 #include "vfs/audit_fs.h"
 #include "vfs/caller.h"
 #include "vfs/guard_fs.h"

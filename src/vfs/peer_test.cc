@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "fs/memory_fs.h"
+#include "fs/memory/memory_fs.h"
 #include "fs/path_ops.h"
 #include "fs/tree_ops.h"
 #include "testing/fake_clock.h"

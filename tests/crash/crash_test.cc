@@ -9,8 +9,8 @@
 #include "crash/child.h"
 #include "crash/script.h"
 #include "fs/path_ops.h"
-#include "store/fsck.h"
-#include "store/sqlite_fs.h"
+#include "store/files/sqlite_fs.h"
+#include "store/fsck/fsck.h"
 #include "testing/matchers.h"
 #include "testing/temp_dir.h"
 

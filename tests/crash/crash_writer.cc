@@ -15,7 +15,7 @@
 #include "crash/script.h"
 #include "fs/file.h"
 #include "fs/path_ops.h"
-#include "store/sqlite_fs.h"
+#include "store/files/sqlite_fs.h"
 
 namespace warren::testing {
 namespace {

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "fs/path_ops.h"
-#include "store/kv.h"
-#include "store/sqlite_fs.h"
-#include "store/tool_calls.h"
+#include "store/files/sqlite_fs.h"
+#include "store/record/tool_calls.h"
+#include "store/tables/kv.h"
 
 namespace warren::testing {
 namespace {

@@ -1,11 +1,12 @@
 // Every encoder kernel of this architecture against plain loops. Needs no library, so that tests/vectors/arm.py can
-// compile it for arm64 and run it in an emulator. Where the unit tests run, they check more (src/embed/kernel_test.cc).
+// compile it for arm64 and run it in an emulator. Where the unit tests run, they check more
+// (src/embed/model/kernel_test.cc).
 #include <cmath>
 #include <cstdio>
 #include <random>
 
-#include "embed/half.h"
-#include "embed/kernel.h"
+#include "embed/model/half.h"
+#include "embed/model/kernel.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include "base/limits.h"
 #include "db/faulty_vfs_testing.h"
 #include "fault/world.h"
-#include "store/fsck.h"
+#include "store/fsck/fsck.h"
 #include "testing/matchers.h"
 #include "testing/temp_dir.h"
 

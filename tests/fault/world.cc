@@ -4,13 +4,13 @@
 
 #include "db/faulty_vfs_testing.h"
 #include "fs/path_ops.h"
-#include "store/encrypt_files.h"
-#include "store/fsck.h"
-#include "store/journal.h"
-#include "store/kv.h"
-#include "store/sqlite_fs.h"
-#include "store/tool_calls.h"
-#include "store/usage.h"
+#include "store/ciphers/encrypt_files.h"
+#include "store/files/sqlite_fs.h"
+#include "store/fsck/fsck.h"
+#include "store/record/journal.h"
+#include "store/record/tool_calls.h"
+#include "store/tables/kv.h"
+#include "store/tables/usage.h"
 
 namespace warren::testing {
 namespace {

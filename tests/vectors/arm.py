@@ -24,7 +24,7 @@ def main():
         print(f"arm.py: missing: {', '.join(missing)} (packages g++-12-aarch64-linux-gnu, qemu-user-static)")
         sys.exit(1 if os.environ.get("WARREN_CHECK_FULL") == "yes" else 77)
     root = pathlib.Path(sys.argv[1])
-    vectors, embed = root / "src/backends/vector", root / "src/embed"
+    vectors, embed = root / "src/backends/vector", root / "src/embed/model"
     dots = [vectors / "dot.cc", vectors / "dot_neon.cc", root / "tests/vectors/dot_check.cc"]
     run_on_arm(root, dots, (("max", "neon-dotprod: checked"), ("cortex-a53", "neon-dotprod: not supported here")))
     kernels = [embed / f"kernel{part}.cc" for part in ("", "_neon", "_portable")] + [root / "tests/embed/kernel_check.cc"]

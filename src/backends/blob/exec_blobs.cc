@@ -21,8 +21,8 @@
 #include "base/printable.h"
 #include "base/utf8.h"
 #include "os/error.h"
-#include "os/exec_strings.h"
 #include "os/pipe.h"
+#include "os/processes/exec_strings.h"
 
 namespace warren {
 namespace {

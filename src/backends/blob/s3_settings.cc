@@ -11,7 +11,7 @@
 #include "base/percent.h"
 #include "clients/url.h"
 #include "clients/url_options.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 
 namespace warren {
 namespace {

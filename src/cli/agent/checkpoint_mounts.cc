@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "agent/checkpoints.h"
+#include "agent/checkpoints/checkpoints.h"
 #include "base/path.h"
 #include "cli/vfs/view.h"
 

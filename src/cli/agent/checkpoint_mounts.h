@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "agent/agent.h"
-#include "agent/mounted_state.h"
+#include "agent/checkpoints/mounted_state.h"
 #include "base/result.h"
 #include "cli/context.h"
 #include "cli/syntax/args.h"

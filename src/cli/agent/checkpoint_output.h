@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "cli/show/output.h"
-#include "store/history.h"
+#include "store/history/history.h"
 
 namespace warren::cli {
 

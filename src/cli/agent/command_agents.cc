@@ -2,7 +2,7 @@
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/syntax/values.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 
 namespace warren::cli {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "agent/audit_key.h"
-#include "agent/audit_trail.h"
+#include "agent/keys/audit_key.h"
+#include "agent/record/audit_trail.h"
 #include "base/path.h"
 #include "base/printable.h"
 #include "cli/commands.h"

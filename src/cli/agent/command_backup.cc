@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "agent/audit_trail.h"
+#include "agent/record/audit_trail.h"
 #include "base/path.h"
 #include "cli/agent/copy_faults.h"
 #include "cli/commands.h"

@@ -1,14 +1,14 @@
 // checkpoint, fork: an agent's earlier states.
 #include <fmt/format.h>
 
-#include "agent/audit_trail.h"
-#include "agent/checkpoints.h"
-#include "agent/create.h"
-#include "agent/encrypted_files.h"
+#include "agent/checkpoints/checkpoints.h"
+#include "agent/copies/create.h"
+#include "agent/keys/encrypted_files.h"
+#include "agent/record/audit_trail.h"
 #include "base/path.h"
 #include "changes/filter.h"
-#include "changes/past_diff.h"
-#include "changes/upper_edit.h"
+#include "changes/review/past_diff.h"
+#include "changes/upper/upper_edit.h"
 #include "cli/agent/checkpoint_mounts.h"
 #include "cli/agent/checkpoint_output.h"
 #include "cli/agent/checkpoint_remote.h"

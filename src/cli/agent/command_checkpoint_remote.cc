@@ -1,9 +1,9 @@
 // checkpoint push, pull, remote: an agent with its checkpoints in a store elsewhere.
 #include <fmt/format.h>
 
-#include "agent/audit_trail.h"
+#include "agent/copies/pushed.h"
 #include "agent/locate.h"
-#include "agent/pushed.h"
+#include "agent/record/audit_trail.h"
 #include "base/path.h"
 #include "cli/agent/checkpoint_remote.h"
 #include "cli/agent/copy_faults.h"

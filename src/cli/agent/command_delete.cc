@@ -1,7 +1,7 @@
 // delete: removes an agent.
 #include <fmt/format.h>
 
-#include "agent/create.h"
+#include "agent/copies/create.h"
 #include "agent/locate.h"
 #include "agent/sessions.h"
 #include "base/path.h"

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "agent/audit_trail.h"
-#include "agent/encrypted_files.h"
+#include "agent/keys/encrypted_files.h"
 #include "agent/locate.h"
+#include "agent/record/audit_trail.h"
 #include "base/path.h"
 #include "cli/agent/encrypt_files.h"
 #include "cli/agent/key_options.h"

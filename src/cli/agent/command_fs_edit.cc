@@ -2,13 +2,13 @@
 #include <fmt/format.h>
 
 #include "agent/agent_state.h"
-#include "agent/file_verbs.h"
+#include "agent/files/file_verbs.h"
 #include "base/path.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/editor.h"
 #include "fs/path_ops.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 
 namespace warren::cli {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "agent/checkpoints.h"
-#include "agent/file_verbs.h"
-#include "agent/transfer.h"
+#include "agent/checkpoints/checkpoints.h"
+#include "agent/files/file_verbs.h"
+#include "agent/files/transfer.h"
 #include "base/path.h"
 #include "cli/agent/glob_check.h"
 #include "cli/commands.h"

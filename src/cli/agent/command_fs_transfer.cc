@@ -1,7 +1,7 @@
 // fs commands that copy between the host and the agent: put and get.
 #include <fmt/format.h>
 
-#include "agent/transfer.h"
+#include "agent/files/transfer.h"
 #include "base/path.h"
 #include "cli/commands.h"
 #include "cli/context.h"

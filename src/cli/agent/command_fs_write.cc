@@ -1,8 +1,8 @@
 // fs commands that change the agent's files: write, append, cp, mv, rm, mkdir, rmdir, ln, chmod, touch.
 #include <fmt/format.h>
 
-#include "agent/file_verbs.h"
-#include "agent/transfer.h"
+#include "agent/files/file_verbs.h"
+#include "agent/files/transfer.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/expiry.h"

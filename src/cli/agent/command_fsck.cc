@@ -1,14 +1,14 @@
 #include <fmt/format.h>
 
 #include "agent/agent.h"
-#include "agent/audit_trail.h"
-#include "agent/encrypted_files.h"
-#include "agent/file_key.h"
+#include "agent/keys/encrypted_files.h"
+#include "agent/keys/file_key.h"
 #include "agent/locate.h"
+#include "agent/record/audit_trail.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/text.h"
-#include "store/fsck.h"
+#include "store/fsck/fsck.h"
 #include "vfs/live_policy.h"
 #include "vfs/policy.h"
 

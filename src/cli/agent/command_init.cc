@@ -1,4 +1,4 @@
-#include "agent/create.h"
+#include "agent/copies/create.h"
 #include "agent/sessions.h"
 #include "base/path.h"
 #include "cli/agent/key_options.h"
@@ -6,7 +6,7 @@
 #include "cli/context.h"
 #include "cli/show/text.h"
 #include "cli/syntax/values.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "session/served_agent.h"
 
 namespace warren::cli {

@@ -3,17 +3,17 @@
 
 #include <fmt/format.h>
 
-#include "agent/audit_trail.h"
-#include "agent/create.h"
+#include "agent/copies/create.h"
 #include "agent/locate.h"
+#include "agent/record/audit_trail.h"
 #include "base/path.h"
 #include "cli/agent/encrypt_files.h"
 #include "cli/agent/key_options.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/text.h"
-#include "os/host_files.h"
-#include "os/signals.h"
+#include "os/files/host_files.h"
+#include "os/processes/signals.h"
 
 namespace warren::cli {
 

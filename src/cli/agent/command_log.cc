@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "agent/agent_log.h"
+#include "agent/record/agent_log.h"
 #include "base/path.h"
 #include "base/printable.h"
 #include "cli/agent/checkpoint_output.h"
@@ -15,7 +15,7 @@
 #include "cli/show/pager.h"
 #include "cli/show/text.h"
 #include "fs/path_ops.h"
-#include "store/audit_row.h"
+#include "store/record/audit_row.h"
 
 namespace warren::cli {
 namespace {

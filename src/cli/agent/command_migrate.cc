@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
-#include "agent/audit_trail.h"
-#include "agent/file_key.h"
+#include "agent/keys/file_key.h"
 #include "agent/locate.h"
+#include "agent/record/audit_trail.h"
 #include "base/path.h"
 #include "cli/commands.h"
 #include "cli/context.h"

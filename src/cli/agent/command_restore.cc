@@ -1,5 +1,5 @@
-#include "agent/audit_trail.h"
-#include "agent/create.h"
+#include "agent/copies/create.h"
+#include "agent/record/audit_trail.h"
 #include "cli/agent/copy_faults.h"
 #include "cli/agent/encrypt_files.h"
 #include "cli/commands.h"

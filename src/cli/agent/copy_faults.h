@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "agent/copy_check.h"
+#include "agent/copies/copy_check.h"
 #include "base/json.h"
 #include "cli/context.h"
 #include "cli/syntax/args.h"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "agent/file_key.h"
+#include "agent/keys/file_key.h"
 #include "cli/syntax/args.h"
 
 namespace warren::cli {

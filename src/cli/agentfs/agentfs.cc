@@ -8,10 +8,10 @@
 
 #include "agent/agent.h"
 #include "agent/agent_state.h"
-#include "agent/create.h"
-#include "agent/file_key.h"
+#include "agent/copies/create.h"
+#include "agent/files/transfer.h"
+#include "agent/keys/file_key.h"
 #include "agent/locate.h"
-#include "agent/transfer.h"
 #include "base/path.h"
 #include "base/printable.h"
 #include "cli/agentfs/agentfs_mount.h"

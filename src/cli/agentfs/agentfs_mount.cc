@@ -11,7 +11,7 @@
 #include "base/path.h"
 #include "cli/show/text.h"
 #include "fuse/mount_point.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "session/served_agent.h"
 
 namespace warren::cli {

@@ -6,9 +6,9 @@
 
 #include "base/path.h"
 #include "base/printable.h"
-#include "changes/git_folder.h"
-#include "changes/left_in_git.h"
-#include "changes/remarks.h"
+#include "changes/git/git_folder.h"
+#include "changes/git/left_in_git.h"
+#include "changes/review/remarks.h"
 #include "cli/changes/apply_consent.h"
 
 namespace warren::cli {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/json.h"
-#include "changes/commits.h"
-#include "changes/open_overlay.h"
+#include "changes/git/commits.h"
 #include "changes/selection.h"
+#include "changes/upper/open_overlay.h"
 #include "cli/context.h"
 #include "cli/syntax/args.h"
 

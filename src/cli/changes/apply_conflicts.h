@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "base/json.h"
-#include "changes/apply.h"
+#include "changes/apply/apply.h"
+#include "changes/apply/resolve.h"
 #include "changes/conflicts.h"
-#include "changes/resolve.h"
 #include "cli/changes/apply_consent.h"
 #include "cli/context.h"
 

@@ -5,10 +5,10 @@
 #include "agent/locate.h"
 #include "agent/sessions.h"
 #include "base/path.h"
-#include "changes/permission.h"
-#include "changes/resolve.h"
+#include "changes/apply/permission.h"
+#include "changes/apply/resolve.h"
 #include "cli/changes/changes_output.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "os/terminal.h"
 #include "session/home_layer.h"
 

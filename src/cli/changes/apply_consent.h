@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "changes/changes.h"
-#include "changes/open_overlay.h"
+#include "changes/upper/open_overlay.h"
 #include "cli/context.h"
 
 namespace warren::cli {

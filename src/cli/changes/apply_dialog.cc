@@ -7,11 +7,11 @@
 
 #include "base/printable.h"
 #include "changes/conflicts.h"
-#include "changes/parts.h"
-#include "changes/patch.h"
+#include "changes/review/parts.h"
+#include "changes/review/patch.h"
 #include "cli/changes/changes_output.h"
 #include "os/fd.h"
-#include "text/unified.h"
+#include "text/diff/unified.h"
 
 namespace warren::cli {
 namespace {

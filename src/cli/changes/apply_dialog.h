@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "changes/apply.h"
+#include "changes/apply/apply.h"
 #include "changes/changes.h"
 #include "changes/selection.h"
 #include "cli/context.h"

@@ -8,7 +8,7 @@
 #include "cli/show/text.h"
 #include "cli/syntax/values.h"
 #include "os/fd.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 
 namespace warren::cli {
 

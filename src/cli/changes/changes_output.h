@@ -7,8 +7,8 @@
 
 #include "changes/change_word.h"
 #include "changes/changes.h"
-#include "changes/open_overlay.h"
-#include "changes/remarks.h"
+#include "changes/review/remarks.h"
+#include "changes/upper/open_overlay.h"
 #include "cli/context.h"
 
 namespace warren::cli {

@@ -8,15 +8,15 @@
 #include <fmt/format.h>
 
 #include "base/path.h"
-#include "changes/apply.h"
-#include "changes/branch.h"
+#include "changes/apply/apply.h"
+#include "changes/apply/permission.h"
 #include "changes/conflicts.h"
 #include "changes/filter.h"
-#include "changes/git_folder.h"
-#include "changes/patch.h"
-#include "changes/permission.h"
-#include "changes/remarks.h"
-#include "changes/review.h"
+#include "changes/git/branch.h"
+#include "changes/git/git_folder.h"
+#include "changes/review/patch.h"
+#include "changes/review/remarks.h"
+#include "changes/review/review.h"
 #include "changes/selection.h"
 #include "cli/changes/apply_commits.h"
 #include "cli/changes/apply_conflicts.h"
@@ -32,7 +32,7 @@
 #include "cli/context.h"
 #include "cli/show/text.h"
 #include "cli/syntax/values.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "os/terminal.h"
 
 namespace warren::cli {

@@ -4,12 +4,12 @@
 
 #include <fmt/format.h>
 
-#include "agent/audit_trail.h"
+#include "agent/record/audit_trail.h"
+#include "changes/apply/permission.h"
 #include "changes/changes.h"
 #include "changes/filter.h"
-#include "changes/git_folder.h"
-#include "changes/patch.h"
-#include "changes/permission.h"
+#include "changes/git/git_folder.h"
+#include "changes/review/patch.h"
 #include "changes/selection.h"
 #include "cli/agentfs/agentfs_mount.h"
 #include "cli/changes/apply_commits.h"

@@ -1,8 +1,8 @@
 // discard: drops an agent's changes to its base.
 #include <fmt/format.h>
 
-#include "changes/discard.h"
 #include "changes/filter.h"
+#include "changes/undo/discard.h"
 #include "cli/changes/changes_output.h"
 #include "cli/changes/session_here.h"
 #include "cli/changes/tidy_session.h"

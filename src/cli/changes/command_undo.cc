@@ -5,15 +5,15 @@
 
 #include "agent/locate.h"
 #include "base/path.h"
-#include "changes/undo.h"
-#include "changes/undone_changes.h"
+#include "changes/undo/undo.h"
+#include "changes/undo/undone_changes.h"
 #include "cli/changes/apply_consent.h"
 #include "cli/changes/changes_output.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/text.h"
 #include "cli/syntax/values.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 
 namespace warren::cli {
 namespace {

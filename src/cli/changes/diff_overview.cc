@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "changes/conflicts.h"
-#include "changes/overview.h"
-#include "changes/remarks.h"
+#include "changes/review/overview.h"
+#include "changes/review/remarks.h"
 #include "cli/changes/changes_output.h"
 #include "cli/syntax/values.h"
 #include "text/glob.h"

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "agent/audit_trail.h"
 #include "agent/locate.h"
+#include "agent/record/audit_trail.h"
 #include "changes/filter.h"
-#include "changes/session_diff.h"
+#include "changes/review/session_diff.h"
 #include "cli/changes/changes_output.h"
 #include "cli/show/pager.h"
 #include "cli/show/text.h"

@@ -12,12 +12,12 @@
 #include <fmt/ranges.h>
 
 #include "changes/conflicts.h"
-#include "changes/remarks.h"
-#include "changes/review.h"
+#include "changes/review/remarks.h"
+#include "changes/review/review.h"
 #include "cli/changes/review_frame.h"
 #include "cli/show/screen.h"
 #include "os/fd.h"
-#include "os/signals.h"
+#include "os/processes/signals.h"
 #include "os/terminal.h"
 
 namespace warren::cli {

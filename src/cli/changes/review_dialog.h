@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "changes/apply.h"
+#include "changes/apply/apply.h"
 #include "changes/selection.h"
 #include "cli/context.h"
 

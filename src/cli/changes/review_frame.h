@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "changes/review.h"
+#include "changes/review/review.h"
 #include "cli/changes/review_pane.h"
 #include "cli/show/output.h"
 

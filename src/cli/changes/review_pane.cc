@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "changes/patch.h"
+#include "changes/review/patch.h"
 #include "text/lines.h"
 
 namespace warren::cli {

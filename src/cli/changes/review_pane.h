@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "changes/changes.h"
-#include "changes/parts.h"
+#include "changes/review/parts.h"
 
 namespace warren::cli {
 

@@ -7,8 +7,8 @@
 #include "agent/locate.h"
 #include "agent/sessions.h"
 #include "base/path.h"
-#include "changes/tree_finder.h"
-#include "os/host_files.h"
+#include "changes/upper/tree_finder.h"
+#include "os/files/host_files.h"
 
 namespace warren::cli {
 

@@ -11,7 +11,7 @@
 #include "base/below.h"
 #include "base/path.h"
 #include "cli/show/text.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 
 namespace warren::cli {
 namespace {

@@ -10,7 +10,7 @@
 #include "cli/vfs/view.h"
 #include "drives/ingest.h"
 #include "drives/source_watch.h"
-#include "os/signals.h"
+#include "os/processes/signals.h"
 
 namespace warren::cli {
 

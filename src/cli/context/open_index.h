@@ -12,7 +12,7 @@
 #include "cli/context.h"
 #include "context/search.h"
 #include "embed/embedder.h"
-#include "os/worker.h"
+#include "os/threads/worker.h"
 
 namespace warren::cli {
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "agent/audit_key.h"
+#include "agent/keys/audit_key.h"
 #include "agent/locate.h"
 #include "agent/running.h"
 #include "base/path.h"
@@ -20,9 +20,9 @@
 #include "cli/vfs/view.h"
 #include "host/host.h"
 #include "host/host_client.h"
-#include "os/daemon.h"
 #include "os/error.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
+#include "os/processes/daemon.h"
 #include "os/user.h"
 #include "session/mount_config.h"
 

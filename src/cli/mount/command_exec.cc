@@ -1,7 +1,7 @@
 #include "agent/locate.h"
 #include "cli/commands.h"
 #include "cli/context.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "session/served_agent.h"
 
 namespace warren::cli {

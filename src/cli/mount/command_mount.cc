@@ -6,7 +6,7 @@
 #include "cli/context.h"
 #include "cli/show/text.h"
 #include "cli/vfs/view.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "session/served_agent.h"
 
 namespace warren::cli {

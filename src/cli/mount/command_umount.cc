@@ -15,9 +15,9 @@
 #include "fuse/mount_point.h"
 #include "os/error.h"
 #include "os/fd.h"
-#include "os/host_files.h"
-#include "os/mount_table.h"
-#include "os/mount_users.h"
+#include "os/files/host_files.h"
+#include "os/files/mount_table.h"
+#include "os/files/mount_users.h"
 #include "session/served_agent.h"
 
 namespace warren::cli {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "agent/key_source.h"
+#include "agent/keys/key_source.h"
 #include "agent/relay_root.h"
 #include "base/path.h"
 #include "cli/commands.h"

@@ -6,7 +6,7 @@
 #include "cli/relay/relay_commands.h"
 #include "cli/show/text.h"
 #include "cli/syntax/values.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "relay/protocol/attachment.h"
 
 namespace warren::cli {

@@ -15,10 +15,10 @@
 #include "cli/relay/relay_commands.h"
 #include "cli/show/text.h"
 #include "cli/syntax/values.h"
-#include "os/dir_reader.h"
 #include "os/error.h"
-#include "os/host_files.h"
-#include "os/host_tree.h"
+#include "os/files/dir_reader.h"
+#include "os/files/host_files.h"
+#include "os/files/host_tree.h"
 #include "relay/protocol/names.h"
 #include "relay/upkeep/sweeper.h"
 

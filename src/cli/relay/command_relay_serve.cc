@@ -20,11 +20,11 @@
 #include "cli/relay/relay_waiting.h"
 #include "cli/show/text.h"
 #include "cli/syntax/values.h"
-#include "os/daemon.h"
 #include "os/error.h"
-#include "os/host_files.h"
-#include "os/process.h"
-#include "os/signals.h"
+#include "os/files/host_files.h"
+#include "os/processes/daemon.h"
+#include "os/processes/process.h"
+#include "os/processes/signals.h"
 #include "relay/relay.h"
 
 namespace warren::cli {

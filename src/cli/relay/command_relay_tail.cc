@@ -12,7 +12,7 @@
 #include "cli/relay/relay_waiting.h"
 #include "cli/show/text.h"
 #include "cli/syntax/values.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 
 namespace warren::cli {
 namespace {

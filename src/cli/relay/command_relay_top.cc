@@ -11,7 +11,7 @@
 #include "cli/relay/relay_commands.h"
 #include "cli/relay/relay_frame.h"
 #include "cli/show/screen.h"
-#include "os/signals.h"
+#include "os/processes/signals.h"
 #include "os/terminal.h"
 
 namespace warren::cli {

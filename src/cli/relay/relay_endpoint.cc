@@ -1,7 +1,7 @@
 #include "cli/relay/relay_endpoint.h"
 
 #include "base/json.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "relay/root/root.h"
 
 namespace warren::cli {

@@ -4,8 +4,8 @@
 #include <chrono>
 
 #include "base/result.h"
-#include "os/dir_watch.h"
-#include "os/signals.h"
+#include "os/files/dir_watch.h"
+#include "os/processes/signals.h"
 
 namespace warren::cli {
 

@@ -11,7 +11,7 @@
 #include "cli/run/run_report.h"
 #include "cli/run/run_settings.h"
 #include "cli/syntax/values.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "os/terminal.h"
 #include "sandbox/enter.h"
 #include "session/git_base.h"

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "agent/agent.h"
-#include "agent/create.h"
+#include "agent/copies/create.h"
 #include "agent/locate.h"
 #include "agent/sessions.h"
 #include "base/path.h"

@@ -8,7 +8,7 @@
 #include "cli/show/text.h"
 #include "cli/syntax/values.h"
 #include "sandbox/enter.h"
-#include "sandbox/landlock.h"
+#include "sandbox/walls/landlock.h"
 
 namespace warren::cli {
 namespace {

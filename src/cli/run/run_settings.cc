@@ -11,7 +11,7 @@
 #include "base/path.h"
 #include "cli/syntax/values.h"
 #include "cli/vfs/view.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "session/run_preferences.h"
 
 namespace warren::cli {

@@ -10,7 +10,7 @@
 #include "cli/serve/served_view.h"
 #include "mcp/install.h"
 #include "mcp/service.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 
 namespace warren::cli {
 namespace {

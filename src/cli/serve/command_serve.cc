@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "agent/signal_checkpoint.h"
+#include "agent/checkpoints/signal_checkpoint.h"
 #include "base/ascii.h"
 #include "base/path.h"
 #include "cli/commands.h"
@@ -21,7 +21,7 @@
 #include "mcp/service.h"
 #include "mcp/stdio.h"
 #include "net/http_server.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 
 namespace warren::cli {
 namespace {

@@ -12,7 +12,7 @@
 #include "cli/trust/trust_input.h"
 #include "fs/path_ops.h"
 #include "host/requests.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "trust/trust_file.h"
 #include "vfs/grants.h"
 

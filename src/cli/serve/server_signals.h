@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 #include "os/fd.h"
-#include "os/signals.h"
+#include "os/processes/signals.h"
 
 namespace warren::cli {
 

@@ -9,8 +9,8 @@
 #include "agent/sessions.h"
 #include "base/path.h"
 #include "cli/serve/served_view.h"
-#include "os/host_files.h"
-#include "os/supervised.h"
+#include "os/files/host_files.h"
+#include "os/processes/supervised.h"
 #include "session/run_session.h"
 
 namespace warren::cli {

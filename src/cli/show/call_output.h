@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "cli/show/output.h"
-#include "store/tool_calls.h"
+#include "store/record/tool_calls.h"
 
 namespace warren::cli {
 

@@ -15,9 +15,9 @@
 #include "base/ascii.h"
 #include "base/bytes.h"
 #include "base/path.h"
-#include "os/child.h"
 #include "os/error.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
+#include "os/processes/child.h"
 
 namespace warren::cli {
 namespace {

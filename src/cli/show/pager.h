@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "cli/context.h"
-#include "os/output_pipe.h"
+#include "os/processes/output_pipe.h"
 
 namespace warren::cli {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "agent/transfer.h"
+#include "agent/files/transfer.h"
 #include "cli/context.h"
 
 namespace warren::cli {

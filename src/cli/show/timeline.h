@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cli/syntax/args.h"
-#include "store/tool_calls.h"
+#include "store/record/tool_calls.h"
 
 namespace warren::cli {
 

@@ -8,8 +8,8 @@
 #include "cli/context.h"
 #include "cli/syntax/completion.h"
 #include "cli/syntax/suggestions.h"
-#include "os/host_files.h"
-#include "os/rewrite_file.h"
+#include "os/files/host_files.h"
+#include "os/files/rewrite_file.h"
 
 namespace warren::cli {
 namespace {

@@ -6,17 +6,17 @@
 #include <sys/stat.h>
 
 #include "agent/agent.h"
-#include "agent/checkpoints.h"
+#include "agent/checkpoints/checkpoints.h"
 #include "agent/locate.h"
 #include "agent/sessions.h"
 #include "base/ascii.h"
 #include "base/below.h"
 #include "base/path.h"
 #include "changes/filter.h"
-#include "changes/open_overlay.h"
+#include "changes/upper/open_overlay.h"
 #include "cli/relay/relay_commands.h"
 #include "fs/path_ops.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 
 namespace warren::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include "cli/syntax/values.h"
 #include "cli/trust/trust_input.h"
 #include "host/requests.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "trust/key_file.h"
 #include "trust/manifest.h"
 #include "vfs/namespace.h"

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "agent/semantic_text.h"
+#include "agent/semantic/semantic_text.h"
 #include "base/limits.h"
 #include "base/path.h"
 #include "cli/commands.h"

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include "agent/semantic_index.h"
-#include "agent/semantic_text.h"
+#include "agent/semantic/semantic_index.h"
+#include "agent/semantic/semantic_text.h"
 #include "backends/vector/vector_item.h"
 #include "base/limits.h"
 #include "cli/commands.h"
@@ -10,7 +10,7 @@
 #include "cli/vfs/embedding.h"
 #include "cli/vfs/hosted.h"
 #include "cli/vfs/view.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 
 namespace warren::cli {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "agent/semantic_text.h"
+#include "agent/semantic/semantic_text.h"
 #include "session/embed_config.h"
 
 namespace warren::cli {

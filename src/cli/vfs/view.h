@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "agent/agent_namespace.h"
-#include "agent/anchorer.h"
+#include "agent/record/anchorer.h"
 #include "cli/context.h"
 #include "cli/syntax/args.h"
 #include "vfs/namespace.h"

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "os/mailbox.h"
-#include "os/worker.h"
+#include "os/threads/mailbox.h"
+#include "os/threads/worker.h"
 #include "relay/attachments/attachment_store.h"
 
 namespace warren::relay {

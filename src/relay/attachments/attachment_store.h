@@ -17,7 +17,7 @@
 
 #include "base/result.h"
 #include "os/fd.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "relay/protocol/attachment.h"
 #include "relay/root/root.h"
 

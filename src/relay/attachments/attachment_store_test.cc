@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "crypto/digest.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "relay/attachments/attachment_hasher.h"
 #include "testing/matchers.h"
 #include "testing/temp_dir.h"

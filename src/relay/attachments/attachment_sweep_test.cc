@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "relay/attachments/attachments.h"
 #include "testing/fake_clock.h"
 #include "testing/matchers.h"

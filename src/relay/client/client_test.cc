@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "crypto/digest.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "relay/delivery/inbox_file.h"
 #include "relay/protocol/names.h"
 #include "testing/fake_clock.h"

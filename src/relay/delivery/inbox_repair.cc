@@ -10,7 +10,7 @@
 
 #include "base/path.h"
 #include "os/error.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "relay/delivery/inbox_file.h"
 #include "relay/protocol/names.h"
 

@@ -11,7 +11,7 @@
 
 #include "base/path.h"
 #include "os/error.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "relay/protocol/message.h"
 
 namespace warren::relay {

@@ -3,7 +3,7 @@
 #include <set>
 #include <utility>
 
-#include "os/dir_reader.h"
+#include "os/files/dir_reader.h"
 #include "relay/protocol/names.h"
 
 namespace warren::relay {

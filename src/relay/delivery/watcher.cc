@@ -14,9 +14,9 @@
 #include <fmt/format.h>
 
 #include "base/path.h"
-#include "os/dir_reader.h"
 #include "os/error.h"
-#include "os/host_files.h"
+#include "os/files/dir_reader.h"
+#include "os/files/host_files.h"
 #include "relay/protocol/names.h"
 
 namespace warren::relay {

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/path.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "pg/connection.h"
 #include "relay/ledger/ledger_columns.h"
 #include "relay/protocol/names.h"

@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/result.h"
-#include "os/process.h"
+#include "os/processes/process.h"
 #include "relay/ledger/ledger_engine.h"
 #include "relay/protocol/attachment.h"
 #include "relay/shared/homes.h"

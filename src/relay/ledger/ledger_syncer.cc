@@ -8,7 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "os/turn.h"
+#include "os/threads/turn.h"
 
 namespace warren::relay {
 namespace {

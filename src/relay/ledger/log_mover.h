@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "db/database.h"
-#include "os/worker.h"
+#include "os/threads/worker.h"
 
 namespace warren::relay {
 

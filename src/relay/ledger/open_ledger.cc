@@ -14,7 +14,7 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "os/error.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "pg/connection.h"
 
 namespace warren::relay {

@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "testing/matchers.h"
 #include "testing/temp_dir.h"
 

@@ -24,7 +24,7 @@
 
 #include "base/result.h"
 #include "os/fd.h"
-#include "os/process.h"
+#include "os/processes/process.h"
 #include "relay/root/config.h"
 
 namespace warren::relay {

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "crypto/digest.h"
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 
 namespace warren::relay {
 namespace {

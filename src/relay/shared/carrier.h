@@ -15,8 +15,8 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "os/mailbox.h"
-#include "os/worker.h"
+#include "os/threads/mailbox.h"
+#include "os/threads/worker.h"
 #include "relay/attachments/attachment_store.h"
 #include "relay/ledger/ledger.h"
 #include "relay/root/log.h"

@@ -16,8 +16,8 @@
 
 #include "base/path.h"
 #include "os/error.h"
-#include "os/exec_strings.h"
 #include "os/pipe.h"
+#include "os/processes/exec_strings.h"
 
 namespace warren::relay {
 namespace {

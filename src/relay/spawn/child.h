@@ -13,7 +13,7 @@
 
 #include "base/result.h"
 #include "os/fd.h"
-#include "os/process.h"
+#include "os/processes/process.h"
 #include "os/user.h"
 
 namespace warren::relay {

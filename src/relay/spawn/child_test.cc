@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "testing/matchers.h"
 #include "testing/temp_dir.h"
 

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "testing/matchers.h"
 #include "testing/temp_dir.h"
 

@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "relay/protocol/names.h"
 
 namespace warren::relay {

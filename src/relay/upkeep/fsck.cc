@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "os/host_files.h"
+#include "os/files/host_files.h"
 #include "relay/delivery/mailroom.h"
 #include "relay/protocol/names.h"
 

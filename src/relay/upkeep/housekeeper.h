@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "os/worker.h"
+#include "os/threads/worker.h"
 #include "relay/ledger/ledger.h"
 #include "relay/root/config.h"
 #include "relay/root/log.h"

@@ -1,0 +1,180 @@
+// Which of an agent's changes its commits contain.
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/limits.h"
+#include "base/path.h"
+#include "changes/git/commits.h"
+#include "changes/git/git_work_tree.h"
+#include "changes/review/patch.h"
+#include "os/files/host_files.h"
+#include "os/files/host_tree.h"
+
+namespace warren {
+namespace {
+
+using Where = CommitImport::Where;
+// By whose commits a path in the agent's HEAD differs.
+enum class Whose {
+  kAgents,  // since the agent started
+  kUsers,   // the base's HEAD has another version, which the agent's has not seen
+};
+struct CommittedPath {
+  char status = 'M';  // A M D T as git's --name-status
+  Whose whose = Whose::kAgents;
+};
+using CommittedPaths = std::unordered_map<std::string, CommittedPath>;  // "src/a"
+
+// Those that are there already stay.
+void add_name_status(std::string_view text, Whose whose, CommittedPaths& paths) {
+  std::vector<std::string> parts = split_at_nul(text);
+  for (std::size_t i = 0; i + 1 < parts.size(); i += 2) {
+    if (!parts[i].empty()) paths.emplace(parts[i + 1], CommittedPath{parts[i][0], whose});
+  }
+}
+
+Where both_of(std::optional<Where> a, std::optional<Where> b) {
+  if (!a || !b) return a ? *a : b.value_or(Where::kFiles);
+  return *a == *b ? *a : Where::kBoth;
+}
+
+// Sorts files first, then the directories by what is in them.
+class Sorter {
+ public:
+  Sorter(CommittedPaths committed, std::unordered_set<std::string> dirty)
+      : committed_(std::move(committed)), dirty_(std::move(dirty)) {}
+
+  void add(const ChangedFile& file) {
+    std::optional<Where> gone;
+    std::optional<Where> there;
+    if (file.before && (!file.after || file.is_renamed())) gone = where_removed(file.before->path);
+    if (file.after) there = where_written(file.after->path);
+    Where where = both_of(gone, there);
+    if (file.change != nullptr) by_change_[file.change] = where;
+    if (where == Where::kFiles) note(file, files_below_);
+    else note(file, committed_below_);
+  }
+
+  std::vector<Where> list(const std::vector<TreeChange>& changes) {
+    std::vector<Where> all;
+    std::unordered_set<std::string_view> moved;  // renamed directories that are in the commits
+    for (const TreeChange& change : changes) {
+      Where where = where_of(change);
+      bool is_moved = change.node().is_directory() && change.kind == TreeChangeKind::kRenamed && where != Where::kFiles;
+      if (is_moved) moved.insert(change.path);
+      all.push_back(where);
+    }
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+      if (all[i] == Where::kFiles && is_below(changes[i].path, moved)) all[i] = Where::kBoth;
+    }
+    return all;
+  }
+
+ private:
+  Where where_removed(const std::string& path) const {
+    auto found = committed_.find(path.substr(1));
+    if (found == committed_.end()) return Where::kFiles;
+    return found->second.status == 'D' ? Where::kCommits : not_as_committed(found->second);
+  }
+
+  Where where_written(const std::string& path) const {
+    auto found = committed_.find(path.substr(1));
+    if (found == committed_.end()) return Where::kFiles;
+    bool is_other = found->second.status == 'D' || dirty_.contains(found->first);
+    return is_other ? not_as_committed(found->second) : Where::kCommits;
+  }
+
+  static Where not_as_committed(const CommittedPath& path) {
+    return path.whose == Whose::kAgents ? Where::kBoth : Where::kFiles;
+  }
+
+  static void note(const ChangedFile& file, std::unordered_set<std::string>& below) {
+    for (const std::optional<ChangedFile::Side>* side : {&file.before, &file.after}) {
+      if (!*side) continue;
+      std::string_view dir = directory_of((*side)->path);
+      while (dir != "/" && below.insert(std::string(dir)).second) dir = directory_of(dir);
+    }
+  }
+
+  Where where_of(const TreeChange& change) const {
+    auto known = by_change_.find(&change);
+    if (known != by_change_.end()) return known->second;
+    if (!change.node().is_directory() || change.kind == TreeChangeKind::kModified) return Where::kFiles;
+    if (!committed_below_.contains(change.path)) return Where::kFiles;
+    bool is_mixed = change.kind == TreeChangeKind::kRenamed && files_below_.contains(change.path);
+    return is_mixed ? Where::kBoth : Where::kCommits;
+  }
+
+  static bool is_below(std::string_view path, const std::unordered_set<std::string_view>& dirs) {
+    if (dirs.empty()) return false;
+    for (path = directory_of(path); path != "/"; path = directory_of(path)) {
+      if (dirs.contains(path)) return true;
+    }
+    return false;
+  }
+
+  CommittedPaths committed_;
+  std::unordered_set<std::string> dirty_;
+  std::unordered_map<const TreeChange*, Where> by_change_;
+  std::unordered_set<std::string> files_below_;      // directories with changes that are not in the commits
+  std::unordered_set<std::string> committed_below_;  // directories with changes that are
+};
+
+// Writes the files that the commits contain, as the agent has them now, and lets git compare: returns those that
+// differ.
+Result<std::unordered_set<std::string>> list_dirty(const AgentOverlay& overlay, Git& git, const std::string& work,
+                                                   const std::string& commit, const CommittedPaths& committed,
+                                                   const std::vector<ChangedFile>& files) {
+  auto host = WARREN_TRY(HostTree::open(work));
+  for (const ChangedFile& file : files) {
+    auto found = file.after ? committed.find(file.after->path.substr(1)) : committed.end();
+    if (found == committed.end() || found->second.status == 'D') continue;
+    WARREN_TRY(write_for_git(overlay, *file.after, *host, found->first, std::nullopt));
+  }
+  WARREN_TRY(git.ask({"read-tree", commit}));
+  WARREN_TRY(git.run({"update-index", "-q", "--refresh"}));  // fails if something differs
+  std::string listed = WARREN_TRY(git.ask({"diff-files", "-z", "--name-only", "--no-renames", "--diff-filter=MT"}));
+  std::vector<std::string> names = split_at_nul(listed);
+  return std::unordered_set<std::string>(names.begin(), names.end());
+}
+
+}  // namespace
+
+// False if it cannot be known here: then the change stays with the agent.
+Result<bool> CommitImport::set_committed(TreeChange& change) {
+  bool is_pair = change.after && change.after->is_file() && change.before && change.before->is_file();
+  if (!is_pair) return true;  // nothing of the base's would be overwritten unseen
+  if (change.after->size > limits::kPatchFileBytes) return false;
+  Captured content = WARREN_TRY(joined_.run({"cat-file", "--filters", head_ + ":" + change.path.substr(1)}));
+  if (content.status != 0) return true;  // not in the commit under this name
+  change.committed = std::move(content.output);
+  return true;
+}
+
+Result<std::vector<Where>> CommitImport::sort(std::vector<TreeChange>& changes) {
+  if (head_.empty()) return std::vector<Where>(changes.size(), Where::kFiles);
+  CommittedPaths committed;
+  for (const std::string& from : {from_, std::string("HEAD")}) {  // joined_ is the base's repository: its HEAD
+    Captured listed = WARREN_TRY(joined_.run({"diff-tree", "-r", "-z", "--name-status", "--no-renames", from, head_}));
+    if (listed.status == 0) add_name_status(listed.output, from == from_ ? Whose::kAgents : Whose::kUsers, committed);
+    else if (from == from_) return damaged(listed);
+  }
+  std::vector<ChangedFile> files = WARREN_TRY(list_changed_files(overlay_, changes));
+  std::string work = scratch_.path() + "/work";
+  WARREN_TRY(make_host_dirs(work, 0700));
+  Git git(work);
+  git.use(git_dir_, work, scratch_.path() + "/index");
+  git.set_variable("GIT_ALTERNATE_OBJECT_DIRECTORIES", quarantine_ + "/objects");
+  std::unordered_set<std::string> dirty = WARREN_TRY(list_dirty(overlay_, git, work, head_, committed, files));
+  Sorter sorter(std::move(committed), std::move(dirty));
+  for (const ChangedFile& file : files) sorter.add(file);
+  std::vector<Where> all = sorter.list(changes);
+  if (!is_merged_) return all;
+  // What was changed again after commits that are merged is a change to files, and to the version in the commits.
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i] == Where::kBoth && WARREN_TRY(set_committed(changes[i]))) all[i] = Where::kFiles;
+  }
+  return all;
+}
+
+}  // namespace warren

@@ -1,0 +1,230 @@
+#include "changes/git/commits.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/ascii.h"
+#include "base/path.h"
+#include "changes/git/git_refs.h"
+#include "changes/git/quarantine.h"
+#include "fs/path_ops.h"
+
+namespace warren {
+namespace {
+
+constexpr const char* kGitDir = "/.git";
+
+Git git_in(const std::string& dir) {
+  Git git(dir);
+  git.set_limit(limits::kGitTime);
+  return git;
+}
+
+// A branch or tag of the repository that contains the commit; "" if there is none.
+Result<std::string> find_ref_with(Git& git, const std::string& commit) {
+  if (!WARREN_TRY(git.succeeds({"cat-file", "-e", commit + "^{commit}"}))) return std::string();
+  return git.ask({"for-each-ref", "--count=1", "--contains=" + commit, "--format=%(refname:short)"});
+}
+
+// Of the base's repository. In a linked worktree .git is a file, and git knows where the references are.
+Result<std::optional<GitHeads>> find_base_heads(const AgentOverlay& overlay) {
+  Result<Attributes> node = lstat(overlay.base, kGitDir);
+  if (!node.ok() || !node->is_file()) return find_git_heads(overlay.base, kGitDir);
+  Git git = git_in(overlay.base_path);
+  Captured listed = WARREN_TRY(git.run({"for-each-ref", "--format=%(refname:lstrip=2) %(objectname)", "refs/heads"}));
+  if (listed.status != 0) return std::optional<GitHeads>();
+  GitHeads heads;
+  std::string_view rest = listed.output;
+  while (!rest.empty()) {
+    std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    std::size_t space = line.rfind(' ');
+    if (space != line.npos) heads.branches.emplace(line.substr(0, space), line.substr(space + 1));
+  }
+  Captured head = WARREN_TRY(git.run({"rev-parse", "--verify", "--quiet", "HEAD^{commit}"}));
+  if (head.status == 0) heads.commit = trimmed(head.output, kWhitespace);
+  return std::optional(std::move(heads));
+}
+
+// Those that the base's references do not name. HEAD's first; each commit once.
+std::vector<AgentBranch> list_candidates(const GitHeads& agent, const GitHeads& base, const std::string& start) {
+  std::set<std::string> known{base.commit, start, ""};
+  for (const auto& [name, commit] : base.branches) known.insert(commit);
+  std::vector<AgentBranch> found;
+  if (known.insert(agent.commit).second) found.push_back({agent.branch, agent.commit});
+  for (const auto& [name, commit] : agent.branches) {
+    if (known.insert(commit).second) found.push_back({name, commit});
+  }
+  return found;
+}
+
+}  // namespace
+
+Result<std::optional<AgentCommits>> find_commits(const AgentOverlay& overlay) {
+  std::optional<AgentCommits> none;
+  std::optional<GitHeads> agent = WARREN_TRY(find_git_heads(overlay.merged, kGitDir));
+  std::optional<GitHeads> base = WARREN_TRY(find_base_heads(overlay));
+  if (!agent || !base) return none;
+  AgentCommits commits{.start = overlay.note ? overlay.note->commit : "", .head = agent->commit, .brings = {}};
+  bool is_moved = !agent->commit.empty() && agent->commit != commits.start;
+  std::vector<AgentBranch> candidates = list_candidates(*agent, *base, commits.start);
+  if (!is_moved && candidates.empty()) return none;
+  if (candidates.size() > limits::kGitNewBranches) {
+    return Error(Code::kLimit,
+                 fmt::format("the agent's repository has more than {} branches with other commits than "
+                             "the base",
+                             limits::kGitNewBranches),
+                 "--no-commits applies the changes as files");
+  }
+  Git git = git_in(overlay.base_path);
+  for (AgentBranch& one : candidates) {
+    std::string container = WARREN_TRY(find_ref_with(git, one.commit));
+    if (container.empty()) commits.brings.push_back(std::move(one));
+  }
+  if (!is_moved && commits.brings.empty()) return none;
+  return std::optional(std::move(commits));
+}
+
+CommitImport::CommitImport(const AgentOverlay& overlay, ScratchDir scratch, std::string head, std::string commit)
+    : overlay_(overlay),
+      scratch_(std::move(scratch)),
+      quarantine_(scratch_.path() + "/quarantine"),
+      head_(std::move(head)),
+      commit_(std::move(commit)),
+      base_(git_in(overlay.base_path)),
+      joined_(git_in(overlay.base_path)) {
+  joined_.set_variable("GIT_ALTERNATE_OBJECT_DIRECTORIES", quarantine_ + "/objects");
+}
+
+Error CommitImport::damaged(const Captured& git) {
+  return Error(Code::kCorrupt,
+               fmt::format("the agent's commits are incomplete or damaged: {}", trimmed(git.errors, kWhitespace)),
+               "--no-commits applies the changes as files");
+}
+
+Result<std::unique_ptr<CommitImport>> CommitImport::prepare(const AgentOverlay& overlay, const AgentCommits& found,
+                                                            const std::string& commit,
+                                                            const std::vector<TreeChange>& all) {
+  ScratchDir scratch = WARREN_TRY(ScratchDir::make("commits"));
+  // If the agent has not switched to another branch, the HEAD that is seen is the base's, and may have moved since.
+  bool has_own_head =
+      std::any_of(all.begin(), all.end(), [](const TreeChange& change) { return change.path == "/.git/HEAD"; });
+  const std::string& head = has_own_head ? found.head : commit;
+  std::unique_ptr<CommitImport> made(new CommitImport(overlay, std::move(scratch), head, commit));
+  Captured prefix = WARREN_TRY(made->base_.run({"rev-parse", "--show-prefix"}));
+  if (prefix.status != 0 || !trimmed(prefix.output, kWhitespace).empty()) {
+    std::string_view why = trimmed(prefix.errors, kWhitespace);
+    return Error(Code::kInvalid,
+                 fmt::format("git does not take {} for your repository{}{}", quote(overlay.base_path + "/.git"),
+                             why.empty() ? "" : ": ", why),
+                 "--no-commits applies the changes as files");
+  }
+  made->git_dir_ = WARREN_TRY(made->base_.ask({"rev-parse", "--absolute-git-dir"}));
+  WARREN_TRY(make_quarantine(overlay, all, made->base_, made->quarantine_));
+  WARREN_TRY(made->check_commit(commit));
+  if (!head.empty()) WARREN_TRY(made->find_start(found.start));
+  return made;
+}
+
+Status CommitImport::check_commit(const std::string& commit) {
+  Captured valid = WARREN_TRY(joined_.run({"cat-file", "-e", commit + "^{commit}"}));
+  return valid.status == 0 ? Status(Ok{}) : Status(damaged(valid));
+}
+
+// The start is what the agent's work tree showed at first, also if its HEAD does not contain it: on another branch,
+// files differ from the start because they do in the commits. If the start is not known: where both histories part.
+Status CommitImport::find_start(const std::string& start) {
+  WARREN_TRY(check_commit(head_));
+  is_merged_ = WARREN_TRY(base_.succeeds({"merge-base", "--is-ancestor", head_, "HEAD"}));
+  from_ = start;
+  if (!start.empty() && WARREN_TRY(joined_.succeeds({"cat-file", "-e", start + "^{commit}"}))) return Ok{};
+  Captured common = WARREN_TRY(joined_.run({"merge-base", "HEAD", head_}));
+  from_ = trimmed(common.output, kWhitespace);
+  if (common.status == 0 && !from_.empty()) return Ok{};
+  from_ = WARREN_TRY(joined_.ask_with({"hash-object", "-t", "tree", "--stdin"}, ""));  // of the empty tree
+  return Ok{};
+}
+
+Result<CommitImport::Description> CommitImport::describe() {
+  Captured counted = WARREN_TRY(joined_.run({"rev-list", "--count", commit_, "--not", "--all"}));
+  std::optional<std::uint64_t> count = parse_number<std::uint64_t>(trimmed(counted.output, kWhitespace));
+  if (counted.status != 0 || !count) return damaged(counted);
+  std::string subject = WARREN_TRY(joined_.ask({"log", "-1", "--no-show-signature", "--format=%s", commit_}));
+  return Description{*count, std::move(subject)};
+}
+
+Result<std::string> CommitImport::find_container() { return find_ref_with(base_, commit_); }
+
+Result<std::string> CommitImport::find_branch(const std::string& branch) {
+  Captured found = WARREN_TRY(base_.run({"rev-parse", "--verify", "--quiet", "refs/heads/" + branch}));
+  return std::string(found.status == 0 ? trimmed(found.output, kWhitespace) : std::string_view());
+}
+
+// git keeps branches as files: none can have the name of another one's directory.
+Status CommitImport::check_free_of_branches(const std::string& branch) {
+  std::string in_the_way;
+  for (std::size_t at = branch.find('/'); at != branch.npos; at = branch.find('/', at + 1)) {
+    std::string above = branch.substr(0, at);
+    if (!WARREN_TRY(find_branch(above)).empty()) in_the_way = above;
+  }
+  if (in_the_way.empty()) {
+    in_the_way =
+        WARREN_TRY(base_.ask({"for-each-ref", "--count=1", "--format=%(refname:short)", "refs/heads/" + branch + "/"}));
+  }
+  if (in_the_way.empty()) return Ok{};
+  return Error(
+      Code::kExists,
+      fmt::format("the branch {} cannot be made, because there is a branch {}", quote(branch), quote(in_the_way)),
+      "--branch NAME takes another one");
+}
+
+Result<CommitImport::BranchState> CommitImport::look_at_branch(const std::string& branch) {
+  bool is_name = is_branch_name(branch) && WARREN_TRY(base_.succeeds({"check-ref-format", "refs/heads/" + branch}));
+  if (!is_name) return Error(Code::kInvalid, fmt::format("{} is not a valid branch name", quote(branch)));
+  std::string old = WARREN_TRY(find_branch(branch));
+  if (old.empty()) {
+    WARREN_TRY(check_free_of_branches(branch));
+    return BranchState::kNew;
+  }
+  if (old == commit_) return BranchState::kSame;
+  std::string trees = WARREN_TRY(base_.ask({"worktree", "list", "--porcelain"}))
+  +"\n";
+  if (trees.find("\nbranch refs/heads/" + branch + "\n") != trees.npos) {
+    return Error(Code::kBusy, fmt::format("the branch {} is checked out", quote(branch)),
+                 "--branch NAME takes another one");
+  }
+  bool is_behind = WARREN_TRY(joined_.succeeds({"merge-base", "--is-ancestor", old, commit_}));
+  return is_behind ? BranchState::kBehind : BranchState::kOther;
+}
+
+Status CommitImport::bring(const std::string& branch, ReplaceBranch replace) {
+  std::string old = WARREN_TRY(find_branch(branch));
+  BranchState state = WARREN_TRY(look_at_branch(branch));
+  if (state == BranchState::kSame) return Ok{};
+  if (state == BranchState::kOther && replace == ReplaceBranch::kNo) {
+    return Error(Code::kExists, fmt::format("the branch {} has commits that the agent's do not contain", quote(branch)),
+                 "--branch NAME takes another one, --force replaces it");
+  }
+  Git quarantine = git_in(quarantine_);
+  Captured named = WARREN_TRY(quarantine.run({"update-ref", "refs/heads/import", commit_}));
+  if (named.status != 0) return damaged(named);
+  Git fetching = git_in(overlay_.base_path);
+  for (const char* setting : {"fetch.fsckObjects=true", "protocol.file.allow=always", "fetch.writeCommitGraph=false"})
+    fetching.add_setting(setting);
+  Captured fetched =
+      WARREN_TRY(fetching.run({"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules",
+                               "--refmap=", quarantine_, "refs/heads/import"}));
+  if (fetched.status != 0) return damaged(fetched);
+  Captured whole = WARREN_TRY(base_.run({"rev-list", "--objects", "--quiet", commit_, "--not", "--all"}));
+  if (whole.status != 0) return damaged(whole);
+  Captured written =
+      WARREN_TRY(base_.run({"update-ref", "-m", "warren: commits of an agent", "refs/heads/" + branch, commit_, old}));
+  if (written.status == 0) return Ok{};
+  return Error(Code::kExists,
+               fmt::format("cannot write the branch {}: {}", quote(branch), trimmed(written.errors, kWhitespace)));
+}
+
+}  // namespace warren

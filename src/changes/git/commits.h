@@ -1,0 +1,102 @@
+// Commits that an agent made in the base's git repository: they arrive as a branch, brought by git itself.
+//
+// Nothing of the agent's .git is believed or copied as it is. Its references are read as text (changes/git/git_refs.h),
+// and its new objects go to a repository of ours (changes/git/quarantine.h). The base's own git then fetches one commit
+// from there, checks every object and that none is missing, and only then the branch is written. So a hook, a setting,
+// a link or an alternate in the agent's .git has no effect. See docs/design/changes.md.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/agent.h"
+#include "base/result.h"
+#include "changes/apply/resolve.h"
+#include "changes/changes.h"
+#include "changes/git/git.h"
+
+namespace warren {
+
+namespace limits {
+inline constexpr std::size_t kGitNewBranches = 64;  // branches with commits of the agent
+}  // namespace limits
+
+// A branch of the agent's repository with commits that no branch or tag of the base's repository contains.
+struct AgentBranch {
+  std::string name;  // "" if HEAD names a commit instead of a branch
+  std::string commit;
+};
+
+struct AgentCommits {
+  std::string start;                // HEAD when the agent was created; "" if unknown
+  std::string head;                 // the agent's HEAD; "" before the first commit
+  std::vector<AgentBranch> brings;  // that of HEAD first
+};
+
+// nullopt if the agent has made no commits and its HEAD is where it was, or the base is not the top of a repository.
+// Runs git only if the references of agent and base differ: kNotFound without git.
+Result<std::optional<AgentCommits>> find_commits(const AgentOverlay& overlay);
+
+enum class ReplaceBranch { kNo, kYes };
+
+// The agent's commits, ready to be brought. For one thread; the overlay must outlive it.
+class CommitImport {
+ public:
+  // `commit` is the one of the agent's to bring. `all` are all changes of the agent, with those in .git. kCorrupt for
+  // invalid objects, kTooLarge.
+  static Result<std::unique_ptr<CommitImport>> prepare(const AgentOverlay& overlay, const AgentCommits& found,
+                                                       const std::string& commit, const std::vector<TreeChange>& all);
+
+  // How a change relates to the agent's HEAD.
+  enum class Where : std::uint8_t {
+    kFiles,    // not committed
+    kCommits,  // the commits contain it
+    kBoth,     // the commits contain a part of it: it was changed again after them, or something above it is in them
+  };
+  // One entry for each change. Git compares, so content filters count. Sets TreeChange::committed.
+  Result<std::vector<Where>> sort(std::vector<TreeChange>& changes);
+
+  struct Description {
+    std::uint64_t count = 0;  // commits that the base's repository does not have
+    std::string subject;      // of the last one
+  };
+  Result<Description> describe();
+  // What the commits change that runs by itself (changes/review/remarks.h) once they are merged.
+  Result<std::vector<SelfRunningFile>> list_self_running();
+  // A branch or tag of the base's repository that contains the commit; "" if there is none.
+  Result<std::string> find_container();
+
+  enum class BranchState { kNew, kBehind, kSame, kOther };
+  // How a branch of the base's repository relates to the commit: it does not exist, the commit contains it, it is
+  // there, or it has commits of its own. kInvalid for a bad name, kBusy if it would have to move but is checked out.
+  // kExists if git cannot have both this branch and another one.
+  Result<BranchState> look_at_branch(const std::string& branch);
+  // Fetches the commit and writes the branch. kExists if the branch has commits of its own (unless it is to be
+  // replaced), or somebody moves it meanwhile; kCorrupt if an object is missing or invalid.
+  Status bring(const std::string& branch, ReplaceBranch replace);
+
+ private:
+  CommitImport(const AgentOverlay& overlay, ScratchDir scratch, std::string head, std::string commit);
+  static Error damaged(const Captured& git);
+  Status check_commit(const std::string& commit);
+  Status find_start(const std::string& start);
+  Result<bool> set_committed(TreeChange& change);
+  Status check_free_of_branches(const std::string& branch);
+  Result<std::string> find_branch(const std::string& branch);
+
+  const AgentOverlay& overlay_;
+  ScratchDir scratch_;
+  std::string quarantine_;
+  std::string head_;  // "" before the first commit
+  std::string commit_;
+  std::string git_dir_;
+  std::string from_;        // the commit or tree that the agent's HEAD is compared with
+  bool is_merged_ = false;  // the base's HEAD contains the agent's
+  Git base_;                // the base's repository
+  Git joined_;              // the same, with the objects of the quarantine
+};
+
+}  // namespace warren

@@ -1,0 +1,25 @@
+// Changes inside the git directories of the base (.git), which diff and apply leave out.
+//
+// Index, references and objects belong together and are changed by every command of git, on both sides: as files they
+// always conflict, and settings and hooks in them run programs. Commits arrive as a branch instead
+// (changes/git/commits.h).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/agent.h"
+#include "base/result.h"
+#include "changes/changes.h"
+
+namespace warren {
+
+bool is_in_git_dir(std::string_view path);  // a component is ".git"
+
+// Removes the changes in git directories that the base has, and returns them. Not those in a repository that the agent
+// created or whose whole directory it deleted, and none if a pattern names a ".git".
+Result<std::vector<TreeChange>> leave_out_git(const AgentOverlay& overlay, std::vector<TreeChange>& changes,
+                                              const std::vector<std::string>& patterns);
+
+}  // namespace warren

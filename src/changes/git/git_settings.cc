@@ -1,0 +1,103 @@
+#include "changes/git/git_settings.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include <sys/stat.h>
+
+#include <fmt/format.h>
+
+#include "base/below.h"
+#include "changes/git/git.h"
+#include "os/files/host_files.h"
+
+namespace warren {
+namespace {
+
+// What these say is not a command or a file of the tree.
+bool is_about_other_things(std::string_view key) {
+  constexpr std::string_view kOther[] = {"branch.", "remote.", "user.", "submodule.", "url.", "color."};
+  return std::any_of(std::begin(kOther), std::end(kOther), [&](std::string_view one) { return key.starts_with(one); });
+}
+
+std::vector<std::string_view> words_of(std::string_view value) {
+  constexpr std::string_view kBetween = " \t\n\"'`;|&()<>=!$";
+  std::vector<std::string_view> words;
+  while (!value.empty()) {
+    std::size_t end = std::min(value.find_first_of(kBetween), value.size());
+    if (end > 0) words.push_back(value.substr(0, end));
+    value.remove_prefix(std::min(value.size(), end + 1));
+  }
+  return words;
+}
+
+// As git would find it: from the top of the work tree, or from .git for a file that is included.
+std::string path_in_tree(std::string_view word, std::string_view key, const std::string& base, const std::string& top) {
+  bool is_include = key.starts_with("include.") || key.starts_with("includeif.");
+  std::string from = is_include ? top + "/.git" : top;
+  std::string whole = word.starts_with('/') ? std::string(word) : fmt::format("{}/{}", from, word);
+  std::string plain = std::filesystem::path(whole).lexically_normal().string();
+  while (plain.size() > 1 && plain.ends_with('/')) plain.pop_back();
+  if (!is_at_or_below(plain, base) || plain.size() <= base.size()) return "";
+  return plain.substr(base.size());
+}
+
+struct Known {
+  std::string settings;                                               // their file
+  std::tuple<std::int64_t, std::int64_t, std::int64_t, ino_t> state;  // of the settings' file
+  std::set<std::string> paths;
+};
+
+std::tuple<std::int64_t, std::int64_t, std::int64_t, ino_t> state_of(const std::string& file) {
+  struct stat info {};
+  if (::stat(file.c_str(), &info) != 0) return {};
+  return {info.st_mtim.tv_sec, info.st_mtim.tv_nsec, info.st_size, info.st_ino};
+}
+
+// The base may be a linked worktree, or below the top of one: git knows where its settings are.
+Known ask_git(const std::string& base) {
+  Known known{.settings = base + "/.git/config", .state = {}, .paths = {}};
+  Git git(base);
+  Result<std::string> common = git.ask({"rev-parse", "--git-common-dir"});
+  Result<std::string> top = git.ask({"rev-parse", "--show-toplevel"});
+  if (common.ok() && top.ok()) {
+    known.settings = fmt::format("{}/config", common->starts_with('/') ? *common : fmt::format("{}/{}", base, *common));
+  }
+  known.state = state_of(known.settings);
+  if (!common.ok() || !top.ok()) return known;
+  Result<Captured> listed = git.run({"config", "--list", "-z", "--includes"});
+  if (listed.ok() && listed->status == 0) known.paths = parse_named_paths(listed->output, base, *top);
+  return known;
+}
+
+}  // namespace
+
+std::set<std::string> parse_named_paths(std::string_view listed, const std::string& base, const std::string& top) {
+  std::set<std::string> paths;
+  for (const std::string& setting : split_at_nul(listed)) {
+    std::string_view key = std::string_view(setting).substr(0, setting.find('\n'));
+    if (key.size() >= setting.size() || is_about_other_things(key)) continue;
+    for (std::string_view word : words_of(std::string_view(setting).substr(key.size() + 1))) {
+      std::string path = path_in_tree(word, key, base, top);
+      if (!path.empty() && !is_at_or_below(path, "/.git")) paths.insert(std::move(path));
+    }
+  }
+  return paths;
+}
+
+bool is_named_by_git(const std::string& base, std::string_view path) {
+  static std::mutex mutex;
+  static std::map<std::string, Known> known;
+  std::lock_guard lock(mutex);
+  auto found = known.find(base);
+  if (found == known.end() || found->second.state != state_of(found->second.settings)) {
+    found = known.insert_or_assign(base, ask_git(base)).first;
+  }
+  const std::set<std::string>& named = found->second.paths;
+  return std::any_of(named.begin(), named.end(), [&](const std::string& one) { return is_at_or_below(path, one); });
+}
+
+}  // namespace warren

@@ -1,0 +1,36 @@
+// A temporary git repository of ours with the objects that an agent added to the base's repository.
+//
+// Nothing else comes from the agent: no settings, hooks, references or alternates. It borrows the remaining objects
+// from the base's repository, and is never written back to the base except by git's own fetch.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/agent.h"
+#include "base/result.h"
+#include "changes/changes.h"
+#include "changes/git/git.h"
+
+namespace warren {
+
+namespace limits {
+inline constexpr std::size_t kGitObjects = 1'000'000;                            // files copied to the quarantine
+inline constexpr std::uint64_t kGitObjectBytes = std::uint64_t{16} << 30;        // of all of them
+inline constexpr std::chrono::milliseconds kGitTime = std::chrono::minutes{10};  // one command of git
+}  // namespace limits
+
+// What a file of a repository is, by its path below "objects/". Indexes, lists of alternates and temporary files are
+// kNone.
+enum class ObjectFile { kNone, kLoose, kPack };
+ObjectFile object_file_of(std::string_view name);
+
+// Creates the repository at `path`. `base` runs in the base's repository. `all` are the changes of the agent, with
+// those in "/.git". kCorrupt for a pack that git does not accept, kTooLarge.
+Status make_quarantine(const AgentOverlay& overlay, const std::vector<TreeChange>& all, Git& base,
+                       const std::string& path);
+
+}  // namespace warren

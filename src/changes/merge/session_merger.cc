@@ -1,0 +1,384 @@
+#include "changes/merge/session_merger.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/limits.h"
+#include "base/path.h"
+#include "changes/apply/copy_node.h"
+#include "changes/conflicts.h"
+#include "fs/path_ops.h"
+#include "fs/tree_ops.h"
+
+namespace warren {
+namespace {
+
+bool is_file_or_link(const Attributes& node) { return node.is_file() || node.is_symlink(); }
+
+bool is_special(const std::optional<Attributes>& node) {
+  return node && !node->is_directory() && !is_file_or_link(*node);
+}
+
+}  // namespace
+
+Result<SessionMerge> SessionMerger::run(const std::vector<TreeChange>& theirs) {
+  WARREN_TRY(read_first());
+  for (const TreeChange& change : theirs) {
+    if (change.kind == TreeChangeKind::kRenamed) their_moves_.emplace(change.path, change.base_path);
+  }
+  std::vector<ChangedFile> files = WARREN_TRY(list_changed_files(second_, theirs));  // deletions first
+  auto kept = std::find_if(files.begin(), files.end(), [](const ChangedFile& file) { return file.after.has_value(); });
+  for (auto file = files.begin(); file != kept; ++file) WARREN_TRY(take_file(*file));
+  WARREN_TRY(remove_left_dirs(theirs));
+  WARREN_TRY(take_directories(theirs));
+  for (auto file = kept; file != files.end(); ++file) WARREN_TRY(take_file(*file));
+  for (const TreeChange& change : theirs) {
+    if (is_special(change.before) || is_special(change.after)) WARREN_TRY(take_special(change));
+  }
+  WARREN_TRY(remove_left_dirs(theirs));
+  for (const TreeChange& change : theirs) {
+    bool is_dir = change.before && change.after && change.after->is_directory() && change.is_metadata_changed;
+    if (is_dir) WARREN_TRY(take_metadata(change, place_of_path(change.path)));
+  }
+  return std::move(report_);
+}
+
+Status SessionMerger::read_first() {
+  std::vector<TreeChange> ours = WARREN_TRY(list_changes(first_));
+  for (const TreeChange& change : ours) {
+    if (!change.base_path.empty()) touched_.insert(change.base_path);
+    if (change.kind == TreeChangeKind::kRenamed) moves_.emplace(change.base_path, change.path);
+  }
+  return Ok{};
+}
+
+std::string SessionMerger::place_of(std::string_view base_path) const {
+  for (std::string_view at = base_path; at != "/"; at = split_parent(at).parent) {
+    auto moved = moves_.find(at);
+    if (moved != moves_.end()) return moved->second + std::string(base_path.substr(at.size()));
+  }
+  return std::string(base_path);
+}
+
+std::string SessionMerger::base_of(std::string_view path) const {
+  for (std::string_view at = path; at != "/"; at = split_parent(at).parent) {
+    auto moved = their_moves_.find(at);
+    if (moved != their_moves_.end()) return moved->second + std::string(path.substr(at.size()));
+  }
+  return std::string(path);
+}
+
+// A directory of the second agent in the first: where we have put it, where the first has moved it, or below its
+// parent.
+std::string SessionMerger::place_of_path(std::string_view path) const {
+  if (path == "/") return "/";
+  auto known = dirs_.find(path);
+  if (known != dirs_.end()) return known->second;
+  auto moved = moves_.find(base_of(path));
+  if (moved != moves_.end()) return moved->second;
+  return goal_of(path);
+}
+
+std::string SessionMerger::goal_of(std::string_view path) const {
+  SplitParent parts = split_parent(path);
+  return join_path(place_of_path(parts.parent), parts.name);
+}
+
+bool SessionMerger::has_touched_below(std::string_view base_dir) const {
+  if (touched_.contains(base_dir)) return true;
+  std::string from = std::string(base_dir) + "/";
+  auto first = touched_.lower_bound(from);
+  return first != touched_.end() && first->starts_with(from);
+}
+
+Result<std::optional<Attributes>> SessionMerger::find(std::string_view path) { return finder_.find(path); }
+
+SessionMerger::Keep SessionMerger::settle(std::string path, std::string why) {
+  SessionConflict conflict{.path = std::move(path), .why = std::move(why), .outcome = {}};
+  Keep keep = Keep::kFirst;
+  if (options_.on_conflict == OnMergeConflict::kMark) {
+    keep = Keep::kBoth;
+    conflict.outcome = fmt::format("the version of {} stays", quote(options_.first));
+  } else if (options_.on_conflict != OnMergeConflict::kReport) {
+    bool is_second = options_.on_conflict == OnMergeConflict::kSecond;
+    keep = is_second ? Keep::kSecond : Keep::kFirst;
+    conflict.outcome = fmt::format("the version of {} was taken", quote(is_second ? options_.second : options_.first));
+    conflict.is_settled = true;
+  }
+  report_.conflicts.push_back(std::move(conflict));
+  return keep;
+}
+
+// With --conflict=first nothing of the second agent was to be taken.
+void SessionMerger::leave_out(std::string_view outcome) {
+  if (options_.on_conflict == OnMergeConflict::kFirst) return;
+  last().is_settled = false;
+  if (options_.on_conflict != OnMergeConflict::kReport) last().outcome = outcome;
+}
+
+// Directories.
+
+Result<bool> SessionMerger::make_parents(const std::string& path) {
+  std::string above(split_parent(path).parent);
+  std::optional<Attributes> around;
+  for (std::size_t end = 0;; end = above.find('/', end + 1)) {
+    std::string part = end == 0 ? "/" : above.substr(0, end);
+    std::optional<Attributes> there = WARREN_TRY(find(part));
+    if (there && !there->is_directory()) return false;
+    if (!there) {
+      MakeDirOptions how;
+      if (around) how = {.mode = around->mode & 07777, .owner = around->owner};
+      there = WARREN_TRY(make_dir(first_.merged, part, how));
+      forget();
+    }
+    around = there;
+    if (end == above.npos || above == "/") return true;
+  }
+}
+
+Status SessionMerger::take_directories(const std::vector<TreeChange>& theirs) {
+  for (const TreeChange& change : theirs) {
+    if (!change.after || !change.after->is_directory()) continue;
+    if (change.kind == TreeChangeKind::kRenamed) WARREN_TRY(take_renamed_dir(change));
+    else if (change.kind == TreeChangeKind::kAdded) WARREN_TRY(take_added_dir(change));
+  }
+  return Ok{};
+}
+
+// As a whole if the first agent has changed nothing in it; else its files are moved one by one.
+Status SessionMerger::take_renamed_dir(const TreeChange& change) {
+  std::string from = place_of(change.base_path);
+  std::string goal = goal_of(change.path);
+  std::optional<Attributes> old = WARREN_TRY(find(from));
+  bool is_free = !WARREN_TRY(find(goal))
+  .has_value();
+  bool can_move = is_free && old && old->is_directory() && !has_touched_below(change.base_path);
+  if (can_move && WARREN_TRY(make_parents(goal))) {
+    Status moved = rename(first_.merged, from, goal, RenameMode::kNoReplace);
+    forget();
+    if (moved.ok()) {
+      moves_.insert_or_assign(change.base_path, goal);
+      dirs_.emplace(change.path, goal);
+      ++report_.taken;
+      return Ok{};
+    }
+    if (moved.error().code() != Code::kCrossDevice) return moved;
+  }
+  emptied_.push_back(from);
+  return take_added_dir(change);
+}
+
+Status SessionMerger::take_added_dir(const TreeChange& change) {
+  std::string goal = goal_of(change.path);
+  dirs_.emplace(change.path, goal);
+  std::optional<Attributes> there = WARREN_TRY(find(goal));
+  if (there && there->is_directory()) return Ok{};
+  if (there) {
+    Keep keep = settle(goal, fmt::format("it is a directory in {} only", quote(options_.second)));
+    if (keep != Keep::kSecond) return Ok{};
+    WARREN_TRY(unlink(first_.merged, goal));
+    forget();
+  }
+  if (!WARREN_TRY(make_parents(goal))) return Ok{};  // what is below it says so
+  WARREN_TRY(copy_node(second_.merged, change.path, *change.after, first_.merged, goal));
+  forget();
+  ++report_.taken;
+  return Ok{};
+}
+
+// A directory in which the first agent has something stays.
+Status SessionMerger::remove_if_empty(const std::string& dir) {
+  forget();
+  Status removed = remove_dir(first_.merged, dir);
+  if (removed.ok()) {
+    ++report_.taken;
+    return Ok{};
+  }
+  Code why = removed.error().code();
+  bool is_kept = why == Code::kNotEmpty || why == Code::kNotFound || why == Code::kNotDirectory || why == Code::kExists;
+  return is_kept ? Status(Ok{}) : std::move(removed);
+}
+
+Status SessionMerger::remove_left_dirs(const std::vector<TreeChange>& theirs) {
+  for (auto change = theirs.rbegin(); change != theirs.rend(); ++change) {  // the deepest first
+    bool is_dir = change->kind == TreeChangeKind::kDeleted && change->before->is_directory();
+    if (is_dir) WARREN_TRY(remove_if_empty(place_of(change->base_path)));
+  }
+  for (const std::string& top : emptied_) {
+    std::vector<std::string> dirs;
+    if (!WARREN_TRY(find(top))) continue;
+    WARREN_TRY(walk(first_.merged, top,
+                    [&](const WalkEntry& entry) -> Result<WalkNext> {
+                      if (entry.attributes.is_directory()) dirs.push_back(entry.path);
+                      return WalkNext::kContinue;
+                    },
+                    {.follow = Follow::kNo}));
+    for (auto dir = dirs.rbegin(); dir != dirs.rend(); ++dir) WARREN_TRY(remove_if_empty(*dir));
+  }
+  return Ok{};
+}
+
+// Files and links.
+
+Status SessionMerger::take_file(const ChangedFile& file) {
+  Job job{.file = file, .at = {}, .goal = {}};
+  if (file.before) job.at = place_of(file.before->path);
+  if (file.after) job.goal = !file.before || file.is_renamed() ? goal_of(file.after->path) : job.at;
+  if (file.change != nullptr && file.change->touches_hidden) {
+    settle(file.path(),
+           fmt::format("it would replace or move something that was hidden from {}", quote(options_.second)));
+    leave_out("it was left out");
+    last().is_settled = false;
+    return Ok{};
+  }
+  if (!file.after) return take_deleted(job);
+  return file.before ? take_changed(job) : take_added(job);
+}
+
+Status SessionMerger::take_deleted(const Job& job) {
+  std::optional<Attributes> ours = WARREN_TRY(find(job.at));
+  if (!ours) return Ok{};
+  const TreeChange* change = job.file.change;
+  bool is_touched_here = is_touched(job.file.before->path) || ours->is_directory();
+  bool is_newer = change != nullptr && !WARREN_TRY(is_as_agent_saw(second_, *change));
+  if (is_touched_here || is_newer) {
+    Keep keep = settle(
+        job.at, is_touched_here
+                    ? fmt::format("{} changed it, {} deleted it", quote(options_.first), quote(options_.second))
+                    : fmt::format("it was changed in the base, {} deleted an older version", quote(options_.second)));
+    if (ours->is_directory()) leave_out("the directory stays");
+    if (keep != Keep::kSecond || ours->is_directory()) return Ok{};
+  } else {
+    ++report_.taken;
+  }
+  WARREN_TRY(unlink(first_.merged, job.at));
+  forget();
+  return Ok{};
+}
+
+Status SessionMerger::take_added(const Job& job) {
+  std::optional<Attributes> ours = WARREN_TRY(find(job.goal));
+  const Attributes& theirs = job.file.after->node;
+  if (ours) {
+    bool are_files = ours->is_file() && theirs.is_file();
+    if (!are_files) return choose(job, fmt::format("{} has something else there", quote(options_.first)));
+    return merge_contents(job, "", fmt::format("{} has another one", quote(options_.first)));
+  }
+  if (!WARREN_TRY(make_parents(job.goal))) {
+    return choose(job, fmt::format("a directory above it is something else in {}", quote(options_.first)));
+  }
+  ++report_.taken;
+  auto other_name = written_.find(theirs.inode.value);
+  if (theirs.nlink > 1 && other_name != written_.end()) {
+    WARREN_TRY(link(first_.merged, other_name->second, job.goal));
+  } else {
+    WARREN_TRY(copy_node(second_.merged, job.file.after->path, theirs, first_.merged, job.goal));
+    if (theirs.nlink > 1) written_.emplace(theirs.inode.value, job.goal);
+  }
+  forget();
+  return Ok{};
+}
+
+Status SessionMerger::take_changed(const Job& given) {
+  Job job = given;
+  std::optional<Attributes> ours = WARREN_TRY(find(job.at));
+  if (!ours || !is_file_or_link(*ours)) {
+    Keep keep =
+        settle(job.goal, fmt::format("{} deleted it, {} changed it", quote(options_.first), quote(options_.second)));
+    bool is_free = !WARREN_TRY(find(job.goal))
+    .has_value();
+    if (keep == Keep::kFirst) return Ok{};
+    if (!is_free && keep == Keep::kBoth) return put_beside(job, job.goal, last());
+    if (!is_free || !WARREN_TRY(make_parents(job.goal))) {
+      leave_out("it was left out");
+      return Ok{};
+    }
+    if (keep == Keep::kBoth) last().outcome = fmt::format("the version of {} is there", quote(options_.second));
+    WARREN_TRY(copy_node(second_.merged, job.file.after->path, job.file.after->node, first_.merged, job.goal));
+    forget();
+    return Ok{};
+  }
+  WARREN_TRY(move_to_goal(job));
+  WARREN_TRY(take_content(job));
+  return job.file.change == nullptr ? Status(Ok{}) : take_metadata(*job.file.change, job.goal);
+}
+
+// Whether it is at its goal; otherwise it stays where the first agent has it.
+Result<bool> SessionMerger::move_to_goal(Job& job) {
+  if (job.at == job.goal) return true;
+  const std::string& base_path = job.file.before->path;
+  bool is_moved_by_both = moves_.contains(base_path);
+  std::optional<Attributes> there = WARREN_TRY(find(job.goal));
+  std::string goal = std::exchange(job.goal, job.at);
+  bool is_conflict = is_moved_by_both || there;
+  if (is_conflict) {
+    Keep keep =
+        settle(job.at, is_moved_by_both ? fmt::format("both renamed it, {} to {}", quote(options_.second), quote(goal))
+                                        : fmt::format("{} renamed it to {}, where {} has something else",
+                                                      quote(options_.second), quote(goal), quote(options_.first)));
+    bool is_in_the_way = there && there->is_directory();
+    if (is_in_the_way) leave_out("its name stays");
+    if (keep != Keep::kSecond || is_in_the_way) return false;
+    if (there) WARREN_TRY(unlink(first_.merged, goal));
+    forget();
+  }
+  if (!WARREN_TRY(make_parents(goal))) {
+    if (!is_conflict) {
+      settle(job.at, fmt::format("{} renamed it to {}, and a directory above that is something else in {}",
+                                 quote(options_.second), quote(goal), quote(options_.first)));
+    }
+    leave_out("its name stays");
+    return false;
+  }
+  WARREN_TRY(rename(first_.merged, job.at, goal));
+  forget();
+  moves_.insert_or_assign(base_path, goal);
+  job.goal = std::move(goal);
+  if (job.file.change == nullptr || !job.file.change->is_content_changed) ++report_.taken;
+  return true;
+}
+
+Status SessionMerger::take_content(const Job& job) {
+  const TreeChange* change = job.file.change;
+  if (change == nullptr || !change->is_content_changed) return Ok{};
+  bool is_touched_here = is_touched(job.file.before->path);
+  bool is_newer = !WARREN_TRY(is_as_agent_saw(second_, *change));
+  if (!is_touched_here && !is_newer) {
+    ++report_.taken;
+    return replace(job, job.goal);
+  }
+  std::string why = is_touched_here ? "both changed it" : "it was changed in the base too";
+  std::optional<Attributes> ours = WARREN_TRY(find(job.goal));
+  const Attributes& theirs = job.file.after->node;
+  if (ours && ours->is_symlink() && theirs.is_symlink()) {
+    std::string here = WARREN_TRY(read_link(first_.merged, job.goal));
+    std::string there = WARREN_TRY(read_link(second_.merged, job.file.after->path));
+    return here == there ? Status(Ok{}) : choose(job, why);
+  }
+  if (!ours || !ours->is_file() || !theirs.is_file()) return choose(job, why);
+  std::optional<std::string> ancestor = WARREN_TRY(find_ancestor(job));
+  return merge_contents(job, ancestor, why);
+}
+
+Status SessionMerger::take_special(const TreeChange& change) {
+  if (is_special(change.before)) {
+    std::string at = place_of(change.base_path);
+    std::optional<Attributes> ours = WARREN_TRY(find(at));
+    if (is_special(ours) && !is_touched(change.base_path)) WARREN_TRY(unlink(first_.merged, at));
+    forget();
+  }
+  if (!is_special(change.after)) return Ok{};
+  std::string goal = goal_of(change.path);
+  if (WARREN_TRY(find(goal)) || !WARREN_TRY(make_parents(goal))) {
+    settle(goal, fmt::format("{} has something else there", quote(options_.first)));
+    leave_out("it was left out");
+    return Ok{};
+  }
+  ++report_.taken;
+  WARREN_TRY(copy_node(second_.merged, change.path, *change.after, first_.merged, goal));
+  forget();
+  return Ok{};
+}
+
+}  // namespace warren

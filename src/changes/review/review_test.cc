@@ -1,0 +1,148 @@
+#include "changes/review/review.h"
+
+#include <gtest/gtest.h>
+
+namespace warren {
+namespace {
+
+TreeChange reviewed(TreeChangeKind kind, std::string path, std::uint32_t type = S_IFREG) {
+  TreeChange made;
+  made.kind = kind;
+  made.path = std::move(path);
+  made.base_path = kind == TreeChangeKind::kAdded ? "" : made.path;
+  made.place = made.path;
+  Attributes node;
+  node.mode = type;
+  if (kind != TreeChangeKind::kAdded) made.before = node;
+  if (kind != TreeChangeKind::kDeleted) made.after = node;
+  return made;
+}
+
+std::vector<TreeChange> some_changes() {
+  return {reviewed(TreeChangeKind::kModified, "/a"), reviewed(TreeChangeKind::kAdded, "/d", S_IFDIR),
+          reviewed(TreeChangeKind::kAdded, "/d/x"), reviewed(TreeChangeKind::kAdded, "/d/y"),
+          reviewed(TreeChangeKind::kModified, "/e/f/z")};
+}
+
+std::vector<std::string> names_of(const Review& review) {
+  std::vector<std::string> names;
+  for (std::size_t row : review.visible())
+    names.push_back(std::string(2 * review.rows()[row].depth, ' ') + review.rows()[row].name);
+  return names;
+}
+
+std::size_t row_named(const Review& review, std::string_view name) {
+  for (std::size_t i = 0; i < review.rows().size(); ++i) {
+    if (review.rows()[i].name == name) return i;
+  }
+  ADD_FAILURE() << "no row " << name;
+  return 0;
+}
+
+std::vector<Hunk> two_parts() { return {{{0, 1}, {0, 1}}, {{5, 1}, {5, 2}}}; }
+
+TEST(Review, ShowsATreeWithTheDirectoriesFirst) {
+  std::vector<TreeChange> all = some_changes();
+  Review review(all, {}, {});
+  EXPECT_EQ(names_of(review), (std::vector<std::string>{"d", "  x", "  y", "e", "  f", "    z", "a"}));
+  EXPECT_EQ(review.change_of(row_named(review, "f")), nullptr);
+  review.fold(row_named(review, "d"));
+  EXPECT_EQ(names_of(review), (std::vector<std::string>{"d", "e", "  f", "    z", "a"}));
+}
+
+TEST(Review, TakesNothingAtFirst) {
+  std::vector<TreeChange> all = some_changes();
+  Review review(all, {}, {});
+  EXPECT_EQ(review.count().taken, 0U);
+  EXPECT_EQ(review.count().all, 5U);
+}
+
+TEST(Review, ADirectoryIsTakenWithEverythingBelowIt) {
+  std::vector<TreeChange> all = some_changes();
+  Review review(all, {}, {});
+  std::size_t dir = row_named(review, "d");
+  EXPECT_TRUE(review.toggle(dir));
+  EXPECT_EQ(review.taken(dir), Taken::kYes);
+  EXPECT_EQ(review.count().taken, 3U);
+  review.toggle(row_named(review, "x"));
+  EXPECT_EQ(review.taken(dir), Taken::kPart);
+  review.toggle(dir);
+  EXPECT_EQ(review.taken(dir), Taken::kYes);
+  review.toggle(dir);
+  EXPECT_EQ(review.taken(dir), Taken::kNo);
+}
+
+TEST(Review, AConflictIsTakenOnlyByItself) {
+  std::vector<TreeChange> all = some_changes();
+  std::vector<ApplyConflict> conflicts{{"/d/x", "it was changed in the base"}};
+  Review review(all, {}, conflicts);
+  review.take_all();
+  EXPECT_EQ(review.taken(row_named(review, "x")), Taken::kNo);
+  EXPECT_EQ(review.count().taken, 4U);
+  EXPECT_TRUE(review.toggle(row_named(review, "x")));
+  EXPECT_EQ(review.count().conflicts, 1U);
+  review.take_merged(*review.rows()[row_named(review, "x")].change);
+  EXPECT_EQ(review.count().conflicts, 0U);
+}
+
+TEST(Review, AFileCanBeTakenInPart) {
+  std::vector<TreeChange> all = some_changes();
+  Review review(all, {}, {});
+  std::size_t row = row_named(review, "a");
+  std::size_t change = *review.rows()[row].change;
+  review.set_parts(change, two_parts());
+  review.toggle_part(change, 1);
+  EXPECT_FALSE(review.is_part_taken(change, 0));
+  EXPECT_TRUE(review.is_part_taken(change, 1));
+  EXPECT_EQ(review.taken(row), Taken::kPart);
+  EXPECT_EQ(review.count().partly, 1U);
+  review.toggle_part(change, 0);
+  EXPECT_EQ(review.taken(row), Taken::kYes);
+}
+
+TEST(Review, PartsOfAFileThatWasTakenAreTaken) {
+  std::vector<TreeChange> all = some_changes();
+  Review review(all, {}, {});
+  std::size_t row = row_named(review, "a");
+  review.toggle(row);
+  review.set_parts(*review.rows()[row].change, two_parts());
+  EXPECT_EQ(review.taken(row), Taken::kYes);
+}
+
+TEST(Review, PartsThatHaveChangedAreDecidedAgain) {
+  std::vector<TreeChange> all = some_changes();
+  Review review(all, {}, {});
+  std::size_t row = row_named(review, "a");
+  std::size_t change = *review.rows()[row].change;
+  review.set_parts(change, two_parts());
+  review.toggle(row);
+  review.set_parts(change, two_parts());
+  EXPECT_EQ(review.taken(row), Taken::kYes);
+  review.set_parts(change, {{{0, 1}, {0, 3}}});
+  EXPECT_EQ(review.taken(row), Taken::kNo);
+}
+
+TEST(Review, AFilterLimitsIt) {
+  std::vector<TreeChange> all = some_changes();
+  Review review(all, [](std::string_view path) { return path.starts_with("/e"); }, {});
+  EXPECT_EQ(names_of(review), (std::vector<std::string>{"e", "  f", "    z"}));
+  review.take_all();
+  EXPECT_EQ(review.count().taken, 1U);
+}
+
+TEST(Review, ALargeDirectoryIsFoldedAtFirst) {
+  std::vector<TreeChange> all{reviewed(TreeChangeKind::kAdded, "/big", S_IFDIR)};
+  for (int i = 0; i < 60; ++i) all.push_back(reviewed(TreeChangeKind::kAdded, "/big/" + std::to_string(100 + i)));
+  Review review(all, {}, {});
+  EXPECT_EQ(names_of(review), (std::vector<std::string>{"big"}));
+}
+
+TEST(Review, AFileInPlaceOfADirectoryHasItsOwnRow) {
+  std::vector<TreeChange> all{reviewed(TreeChangeKind::kDeleted, "/d", S_IFDIR), reviewed(TreeChangeKind::kAdded, "/d"),
+                              reviewed(TreeChangeKind::kDeleted, "/d/x")};
+  Review review(all, {}, {});
+  EXPECT_EQ(names_of(review), (std::vector<std::string>{"d", "  x", "d"}));
+}
+
+}  // namespace
+}  // namespace warren

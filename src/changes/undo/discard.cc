@@ -1,0 +1,276 @@
+#include "changes/undo/discard.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "agent/record/audit_trail.h"
+#include "base/path.h"
+#include "changes/compare.h"
+#include "changes/selection.h"
+#include "changes/upper/link_counts.h"
+#include "changes/upper/replace_origin.h"
+#include "changes/upper/upper_edit.h"
+#include "fs/list_dir.h"
+
+namespace warren {
+namespace {
+
+class Discarder {
+ public:
+  Discarder(const AgentOverlay& overlay, const std::vector<TreeChange>& all, const Selection& chosen,
+            const UpperTree& tree, TreeFinder& base, InUse in_use)
+      : overlay_(overlay),
+        all_(all),
+        chosen_(chosen),
+        tree_(tree),
+        base_(base),
+        in_use_(in_use),
+        edit_(overlay, tree, base) {
+    dir_of_.emplace("/", "/");
+    for (const UpperNode& node : tree.nodes()) {
+      if (node.node.is_directory()) dirs_.push_back(node.path);
+      const std::string* counterpart = node.node.is_directory() ? node.counterpart() : nullptr;
+      if (counterpart != nullptr) dir_of_.emplace(*counterpart, node.path);
+    }
+    std::sort(dirs_.begin(), dirs_.end());
+  }
+
+  Status run(const ChangeFilter& filter) {
+    WARREN_TRY(drop_equal(filter));
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      if (chosen_.has(i)) continue;
+      if (all_[i].after && all_[i].after->is_directory()) edit_.keep_dir(all_[i].path);
+      if (all_[i].kind == TreeChangeKind::kRenamed) still_elsewhere_.emplace(all_[i].base_path, i);
+    }
+    // Bottom up: a directory is removed once it is empty.
+    for (std::size_t i = all_.size(); i-- > 0;) {
+      if (chosen_.has(i) && all_[i].after) WARREN_TRY(drop_node(all_[i]));
+    }
+    // Top down: a directory shows again before its content does.
+    for (const Name& name : names_to_restore()) WARREN_TRY(restore_name(name));
+    WARREN_TRY(hide_moved());
+    return edit_.tidy(in_use_);
+  }
+
+ private:
+  // Copies that equal the base are not changes, but would hide later changes of the base. Those that an apply has left
+  // for their users stay while there are any.
+  Status drop_equal(const ChangeFilter& filter) {
+    for (const UpperNode& node : tree_.nodes()) {
+      if (node.node.is_directory() || (filter && !filter(node.path))) continue;
+      if (node.is_untouched() && in_use_ == InUse::kYes) continue;
+      if (chosen_.with_path(node.path).empty()) WARREN_TRY(edit_.remove(node.path));
+    }
+    return Ok{};
+  }
+
+  Status drop_node(const TreeChange& change) {
+    const UpperNode* node = tree_.find(change.path);
+    if (node == nullptr) return Ok{};
+    if (change.kind == TreeChangeKind::kModified && node->node.is_directory()) return restore_dir(change, *node);
+    bool may_be_open = in_use_ == InUse::kYes && node->origin != nullptr && !node->is_nameless && node->node.nlink == 1;
+    if (may_be_open && change.kind == TreeChangeKind::kModified && node->node.is_file())
+      return restore_file(change, *node);
+    if (node->node.is_directory()) {
+      WARREN_TRY(edit_.remove_whiteouts_below(change.path));
+      WARREN_TRY(remove_dirs_below(change.path));
+    }
+    bool is_removed = WARREN_TRY(edit_.remove(change.path));
+    if (!is_removed || node->is_nameless) return Ok{};
+    return restore_place(*node);
+  }
+
+  // An apply may have kept it for those who have it open, under a number that the base's file does not have: they go on
+  // with what the base has.
+  Status restore_file(const TreeChange& change, const UpperNode& node) {
+    WARREN_TRY(edit_.take_content(node, change.base_path));
+    std::optional<Attributes> as = WARREN_TRY(base_.find(change.base_path));
+    if (!as) return Error(Code::kConflict, quote(change.path) + " has just been deleted from the base");
+    WARREN_TRY(copy_xattrs(as->inode, node.node.inode));
+    WARREN_TRY(overlay_.upper.restore(node.node.inode, *as));
+    Origin origin = *node.origin;
+    origin.seen = as;
+    return replace_origin(overlay_, origin, change.base_path);
+  }
+
+  Status copy_xattrs(Inode from, Inode to) {
+    FileSystem& fs = overlay_.upper.fs();
+    XattrMap ours = WARREN_TRY(read_xattrs(fs, to));
+    XattrMap theirs = WARREN_TRY(read_xattrs(overlay_.base, from));
+    for (const auto& [name, value] : ours) {
+      if (!theirs.contains(name)) WARREN_TRY(fs.remove_xattr(to, name));
+    }
+    for (const auto& [name, value] : theirs) WARREN_TRY(fs.set_xattr(to, name, as_bytes(value), XattrMode::kAny));
+    return Ok{};
+  }
+
+  // Removes directories that existed only because of their content.
+  Status remove_dirs_below(const std::string& path) {
+    std::string from = path + "/";
+    auto first = std::lower_bound(dirs_.begin(), dirs_.end(), from);
+    auto last = std::find_if(first, dirs_.end(), [&](const std::string& dir) { return !dir.starts_with(from); });
+    while (last != first) WARREN_TRY(edit_.remove(*--last));
+    return Ok{};
+  }
+
+  // Makes the base's node at this name show again, unless the agent has renamed it to another name.
+  Status restore_place(const UpperNode& node) {
+    if (!node.there) return Ok{};
+    auto moved = still_elsewhere_.find(node.place);
+    if (moved == still_elsewhere_.end()) return edit_.remove_whiteout(node.path);
+    const TreeChange& renamed = all_[moved->second];
+    return edit_.add_whiteout(node.path, node.place, renamed.seen ? *renamed.seen : *node.there);
+  }
+
+  // Sets mode, owner and extended attributes to those of the base.
+  Status restore_dir(const TreeChange& change, const UpperNode& node) {
+    std::optional<Attributes> as = WARREN_TRY(base_.find(change.base_path));
+    if (!as) return Ok{};
+    WARREN_TRY(copy_xattrs(as->inode, node.node.inode));
+    WARREN_TRY(overlay_.upper.restore(node.node.inode, *as));
+    if (node.replaces_dir) return Ok{};  // it still hides the base's content
+    WARREN_TRY(edit_.show_base(change.path, change.base_path));
+    if (change.path == "/" || in_use_ == InUse::kYes) return Ok{};
+    WARREN_TRY(edit_.remove(change.path));  // if nothing else is in it
+    return Ok{};
+  }
+
+  // A name of the base that must show again.
+  struct Name {
+    std::string path;
+    std::string place;
+  };
+
+  std::vector<Name> names_to_restore() const {
+    std::vector<Name> names;
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      if (!chosen_.has(i)) continue;
+      const TreeChange& change = all_[i];
+      if (change.kind == TreeChangeKind::kDeleted) names.push_back({change.path, change.place});
+      if (change.kind == TreeChangeKind::kRenamed) names.push_back({path_of(change.base_path), change.base_path});
+    }
+    std::sort(names.begin(), names.end(), [](const Name& a, const Name& b) { return a.path < b.path; });
+    return names;
+  }
+
+  // The merged path of a base name, following renamed directories above it but not its own rename.
+  std::string path_of(const std::string& base_path) const {
+    for (std::string_view above = base_path;;) {
+      above = split_parent(above).parent;
+      auto dir = dir_of_.find(std::string(above));
+      if (dir != dir_of_.end()) return join_path(dir->second, base_path.substr(above == "/" ? 1 : above.size() + 1));
+    }
+  }
+
+  Status restore_name(const Name& name) {
+    std::string parent(split_parent(name.path).parent);
+    WARREN_TRY(uncover(parent, std::string(split_parent(name.place).parent)));
+    return edit_.remove_whiteout(name.path);
+  }
+
+  // Content that the agent has moved out of a directory must not show twice when that directory shows again.
+  Status hide_moved() {
+    for (const auto& [base_path, index] : still_elsewhere_) {
+      std::string path = path_of(base_path);
+      if (tree_.find_whiteout(path) != nullptr || tree_.find(path) != nullptr) continue;
+      std::vector<std::pair<std::string, std::string>> above;
+      bool is_restored = false;
+      std::string at = path;
+      std::string place = base_path;
+      while (at != "/" && tree_.find(at) == nullptr) {
+        at = std::string(split_parent(at).parent);
+        place = std::string(split_parent(place).parent);
+        is_restored = is_restored || is_chosen_deleted(at);
+        above.emplace_back(at, place);
+      }
+      if (!is_restored) continue;
+      for (auto dir = above.rbegin(); dir != above.rend(); ++dir) {
+        WARREN_TRY(edit_.make_dir(dir->first, dir->second));
+      }
+      const TreeChange& moved = all_[index];
+      WARREN_TRY(edit_.add_whiteout(path, base_path, moved.seen ? *moved.seen : *moved.before));
+    }
+    return Ok{};
+  }
+
+  // Makes a directory of the base show, without making any of its content visible that was not visible before.
+  Status uncover(const std::string& path, const std::string& place) {
+    if (path == "/" || !uncovered_.insert(path).second) return Ok{};
+    const UpperNode* node = tree_.find(path);
+    if (node != nullptr && !edit_.has(path)) return Ok{};  // already removed with a directory above it
+    bool is_gone = node == nullptr && is_deleted(path);
+    if (!is_gone && (node == nullptr || !node->replaces_dir)) return Ok{};
+    if (is_gone) {
+      WARREN_TRY(uncover(std::string(split_parent(path).parent), std::string(split_parent(place).parent)));
+      if (is_chosen_deleted(path)) return Ok{};  // shown completely
+      WARREN_TRY(edit_.make_dir(path, place));
+    }
+    WARREN_TRY(edit_.uncover(path, place));
+    return is_gone ? edit_.remove_whiteout(path) : Status(Ok{});
+  }
+
+  bool is_deleted(std::string_view path) const {
+    for (std::size_t index : chosen_.with_path(path)) {
+      if (all_[index].kind == TreeChangeKind::kDeleted) return true;
+    }
+    return false;
+  }
+
+  bool is_chosen_deleted(std::string_view path) const {
+    for (std::size_t index : chosen_.with_path(path)) {
+      if (all_[index].kind == TreeChangeKind::kDeleted && chosen_.has(index)) return true;
+    }
+    return false;
+  }
+
+  const AgentOverlay& overlay_;
+  const std::vector<TreeChange>& all_;
+  const Selection& chosen_;
+  const UpperTree& tree_;
+  TreeFinder& base_;
+  InUse in_use_;
+  UpperEdit edit_;
+  std::vector<std::string> dirs_;                        // directories of the upper layer, sorted
+  std::unordered_map<std::string, std::string> dir_of_;  // the base's directory → the path that shows it
+  std::unordered_map<std::string, std::size_t> still_elsewhere_;
+  std::unordered_set<std::string> uncovered_;
+};
+
+}  // namespace
+
+Result<std::vector<TreeChange>> list_discarded(const AgentOverlay& overlay, const ChangeFilter& filter) {
+  std::vector<TreeChange> all = WARREN_TRY(list_changes(overlay));
+  Selection chosen(all);
+  chosen.take_if(filter);
+  chosen.complete_for_discard();
+  return chosen.list();
+}
+
+Result<std::vector<TreeChange>> discard_changes(const AgentOverlay& overlay, const ChangeFilter& filter,
+                                                Agent* on_record_of) {
+  AuditLog* log = nullptr;
+  if (on_record_of != nullptr) log = WARREN_TRY(on_record_of->operators_audit());
+  auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kWrite));
+  std::vector<TreeChange> all = WARREN_TRY(list_changes(overlay));
+  Selection chosen(all);
+  chosen.take_if(filter);
+  chosen.complete_for_discard();
+  TreeFinder base(overlay.base);
+  UpperTree tree = WARREN_TRY(UpperTree::read(overlay, base));
+  LinkCounts links = WARREN_TRY(LinkCounts::begin(overlay, tree, base));
+  InUse in_use = on_record_of != nullptr ? find_use(*on_record_of) : InUse::kNo;
+  WARREN_TRY(Discarder(overlay, all, chosen, tree, base, in_use).run(filter));
+  WARREN_TRY(links.update(overlay, base));
+  std::vector<TreeChange> dropped = chosen.list();
+  if (log == nullptr) {
+    WARREN_TRY(unit->commit());
+    return dropped;
+  }
+  std::vector<std::string> paths;
+  for (const TreeChange& change : dropped) paths.push_back(change.path);
+  AuditLog::Scope scope(*log, operators_events(*on_record_of, "discard", paths));
+  WARREN_TRY(unit->commit());
+  return dropped;
+}
+
+}  // namespace warren

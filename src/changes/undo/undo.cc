@@ -1,0 +1,287 @@
+#include "changes/undo/undo.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "agent/sessions.h"
+#include "base/path.h"
+#include "changes/apply/perform.h"
+#include "changes/apply/roll_back.h"
+#include "changes/apply/staging.h"
+#include "changes/apply/step_tree.h"
+#include "changes/undo/inverse.h"
+#include "changes/undo/undone_changes.h"
+#include "os/files/copy_tree.h"
+#include "os/files/host_files.h"
+
+namespace warren {
+namespace {
+
+constexpr const char* kRecordFile = "record";
+constexpr std::size_t kKeptRecordBytesMax = std::size_t{4} << 30;
+
+Result<std::string> kept_root() {
+  std::string home = WARREN_TRY(agents_home());
+  return home + "/undo";
+}
+
+Result<std::string> kept_dir(const std::string& staging) {
+  std::string root = WARREN_TRY(kept_root());
+  return fmt::format("{}/{}", root, staging.substr(kStagingPrefix.size()));
+}
+
+// The slots that hold what the steps replaced or removed.
+std::vector<std::uint64_t> old_slots(const Intent& intent) {
+  std::set<std::uint64_t> put_in;
+  for (const Step& step : intent.steps) {
+    if (step.kind == StepKind::kPutIn) put_in.insert(step.slot);
+  }
+  std::vector<std::uint64_t> slots;
+  for (const Step& step : intent.steps) {
+    if (step.kind == StepKind::kTakeOut && !put_in.contains(step.slot)) slots.push_back(step.slot);
+    if (step.kind == StepKind::kReplace || step.kind == StepKind::kOverwrite) slots.push_back(step.backup);
+  }
+  return slots;
+}
+
+Result<std::optional<KeptApply>> read_kept(const std::string& dir) {
+  Result<std::string> bytes = read_host_file(fmt::format("{}/{}", dir, kRecordFile), kKeptRecordBytesMax);
+  if (!bytes.ok()) return std::optional<KeptApply>();  // being written, or left by a crash
+  Result<ApplyRecord> record = decode_record(*bytes);
+  if (!record.ok() || !record->intent) return std::optional<KeptApply>();
+  auto tree = WARREN_TRY(HostTree::open(dir));
+  TreeSize size = WARREN_TRY(measure_tree(*tree, "/"));
+  return std::optional(KeptApply{.record = std::move(record).take_value(), .dir = dir, .bytes = size.bytes});
+}
+
+Status remove_kept(const std::string& dir) {
+  remove_host_file(fmt::format("{}/{}", dir, kRecordFile)).ignore("the directory is removed next");
+  std::string root = WARREN_TRY(kept_root());
+  auto tree = WARREN_TRY(HostTree::open(root));
+  return tree->remove_tree("/" + std::string(base_name(dir)));
+}
+
+// Removes what is too old, then the oldest until the rest and `added` fit.
+Status prune(std::uint64_t added, std::uint64_t bytes_max, std::int64_t now) {
+  std::vector<KeptApply> all = WARREN_TRY(list_kept());
+  std::uint64_t total = added;
+  for (const KeptApply& kept : all) {
+    total += kept.bytes;
+    if (kept.ends_at() < now || total > bytes_max) WARREN_TRY(remove_kept(kept.dir));
+  }
+  return Ok{};
+}
+
+// Moves one node out of the staging directory. Copies it if that is impossible, or if a file in it has other names:
+// what is written under those must not change what is kept.
+Status keep_slot(HostTree& base, const std::string& from, HostTree& kept, const std::string& to) {
+  if (WARREN_TRY(kept.find(to))) return Ok{};
+  if (!WARREN_TRY(base.find(from))) return Ok{};  // nothing was there: the step was undone, or there is nothing to keep
+  TreeSize size = WARREN_TRY(measure_tree(base, from));
+  if (!size.has_hard_links) {
+    Status moved = move_between(base, from, kept, to);
+    if (moved.ok() || moved.error().code() != Code::kCrossDevice) return moved;
+  }
+  std::string draft = to + ".new";
+  WARREN_TRY(kept.remove_tree(draft));
+  WARREN_TRY(copy_tree(base, from, kept, draft));
+  WARREN_TRY(kept.sync_all());
+  return kept.rename(draft, to, HostReplace::kNo);
+}
+
+// Moves or copies the old nodes to this directory, and then stores the record there.
+Status keep_nodes(HostTree& base, const ApplyRecord& record, const std::string& dir, std::int64_t now) {
+  std::vector<std::uint64_t> slots = old_slots(*record.intent);
+  WARREN_TRY(make_host_dirs(dir, 0700));
+  auto kept = WARREN_TRY(HostTree::open(dir));
+  TreeSize whole = WARREN_TRY(measure_tree(*kept, "/"));
+  for (std::uint64_t slot : slots) {
+    std::string from = slot_path(*record.intent, slot);
+    if (!WARREN_TRY(base.find(from))) continue;
+    TreeSize old = WARREN_TRY(measure_tree(base, from));
+    whole.bytes += old.bytes;
+  }
+  WARREN_TRY(prune(whole.bytes, record.undo.bytes_max, now));
+  if (whole.bytes > record.undo.bytes_max)
+    return Error(Code::kTooLarge, fmt::format("it has {} bytes, more than --undo-size allows", whole.bytes));
+  for (std::uint64_t slot : slots) {
+    WARREN_TRY(keep_slot(base, slot_path(*record.intent, slot), *kept, kept_slot_path(slot)));
+  }
+  WARREN_TRY(slots.size() > 32 ? kept->sync_all() : kept->sync_dir("/"));
+  WARREN_TRY(replace_host_file(fmt::format("{}/{}", dir, kRecordFile), encode(record), 0600));
+  return sync_host_dir(dir);
+}
+
+// Device numbers may be others after a reboot.
+void follow_device(Intent& intent, std::uint64_t before, std::uint64_t now) {
+  for (Step& step : intent.steps) {
+    for (HostNode* node : {&step.old_node, &step.new_node}) {
+      if (node->device == before) node->device = now;
+    }
+  }
+}
+
+// After all steps: keeps what was replaced, and forgets what was undone. Returns why this undo cannot be undone, if it
+// cannot.
+Result<std::optional<std::string>> finish_undo(HostTree& base, const ApplyRecord& record, std::int64_t now) {
+  std::string undone = WARREN_TRY(kept_dir(record.undoes));
+  WARREN_TRY(remove_kept(undone));
+  std::optional<std::string> note = keep_for_undo(base, record, now);
+  WARREN_TRY(Staging::remove(base, record).within("clean up after the undo"));
+  WARREN_TRY(remove_record(record));
+  return note;
+}
+
+// After an error: restores what was done so far. Returns what could not be restored.
+Result<std::vector<LeftNode>> give_up_undo(HostTree& base, ApplyRecord& record) {
+  WARREN_TRY(roll_back(base, record));
+  if (!keeps_nodes(record)) {
+    WARREN_TRY(Staging::remove(base, record));
+    WARREN_TRY(remove_record(record));
+  }
+  return record.left;
+}
+
+// The base is locked. Returns nothing if the undo had not begun to write.
+Result<std::optional<UndoRecovery>> recover_undo(HostTree& base, ApplyRecord& record, Clock& clock) {
+  UndoRecovery recovery{.record = record, .is_finished = true};
+  bool is_begun = is_under_way(record) || record.state == ApplyState::kPerformed;
+  if (is_begun) WARREN_TRY(Staging::check_mounted(base, record));
+  if (is_under_way(record)) {
+    Status done = Error(Code::kConflict, "taking it back had begun");
+    if (record.state != ApplyState::kRollingBack) done = perform(base, record, Attempt::kAfterCrash);
+    if (!done.ok()) {
+      recovery.left = WARREN_TRY(give_up_undo(base, record));
+      recovery.is_finished = false;
+      recovery.reason = done.error().message();
+      return std::optional(std::move(recovery));
+    }
+  }
+  if (record.state == ApplyState::kPerformed) {
+    recovery.note = WARREN_TRY(finish_undo(base, record, clock.now().seconds));
+    return std::optional(std::move(recovery));
+  }
+  WARREN_TRY(Staging::remove(base, record));
+  WARREN_TRY(remove_record(record));
+  return std::optional<UndoRecovery>();
+}
+
+// What was read before the base is locked may be about an undo that has ended meanwhile.
+Result<std::optional<UndoRecovery>> lock_and_recover(const ApplyRecord& seen, Clock& clock) {
+  WARREN_TRY(check_same_base(seen));
+  auto base = WARREN_TRY(HostTree::open(seen.base));
+  WARREN_TRY(base->lock());
+  std::vector<ApplyRecord> records = WARREN_TRY(list_all_records());
+  auto now = std::find_if(records.begin(), records.end(),
+                          [&](const ApplyRecord& record) { return record.staging == seen.staging; });
+  if (now == records.end() || keeps_nodes(*now)) return std::optional<UndoRecovery>();
+  return recover_undo(*base, *now, clock);
+}
+
+}  // namespace
+
+Result<std::vector<KeptApply>> list_kept() {
+  std::vector<KeptApply> all;
+  std::string root = WARREN_TRY(kept_root());
+  if (!WARREN_TRY(find_host_file(root))) return all;
+  Fd dir = WARREN_TRY(open_host_dir(root));
+  std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(dir.get()));
+  for (const HostEntry& entry : entries) {
+    if (!S_ISDIR(entry.attributes.st_mode)) continue;
+    std::optional<KeptApply> kept = WARREN_TRY(read_kept(fmt::format("{}/{}", root, entry.name)));
+    if (kept && kept->name() == entry.name) all.push_back(*std::move(kept));
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const KeptApply& a, const KeptApply& b) { return a.record.started_us > b.record.started_us; });
+  return all;
+}
+
+std::optional<std::string> keep_for_undo(HostTree& base, const ApplyRecord& record, std::int64_t now) {
+  if (record.undo.bytes_max == 0 || record.undo.seconds == 0) return std::nullopt;
+  Result<std::string> dir = kept_dir(record.staging);
+  Status done = dir.ok() ? keep_nodes(base, record, *dir, now) : Status(std::move(dir).take_error());
+  if (done.ok()) return std::nullopt;
+  if (dir.ok()) remove_kept(*dir).ignore("what was moved there so far is of no use");
+  return fmt::format("what was replaced could not be kept, so this cannot be undone: {}", done.error().message());
+}
+
+Result<Undone> undo(const KeptApply& kept, Clock& clock) {
+  WARREN_TRY(check_same_base(kept.record));
+  auto base = WARREN_TRY(HostTree::open(kept.record.base));
+  WARREN_TRY(base->lock());
+  if (WARREN_TRY(is_undo_interrupted(kept.record.base))) {
+    return Error(Code::kBusy, fmt::format("another undo in {} was interrupted", quote(kept.record.base)),
+                 "`warren undo --list` finishes it, or says why it cannot");
+  }
+  auto nodes = WARREN_TRY(HostTree::open(kept.dir));
+  ApplyRecord record = kept.record;
+  record.kind = RecordKind::kUndo;
+  record.staging = new_staging_name();
+  record.undoes = kept.record.staging;
+  record.started_us = clock.now_us();
+  record.state = ApplyState::kStaged;
+  record.intent.reset();
+  record.base_node = WARREN_TRY(identify_host_node(record.base));
+  WARREN_TRY(put_record(record));
+  Intent applied = *kept.record.intent;
+  follow_device(applied, kept.record.base_node.device, record.base_node.device);
+  auto prepare = [&]() -> Result<Undone> {
+    Staging staging = WARREN_TRY(Staging::make(*base, record));
+    Inverse inverse = WARREN_TRY(build_inverse(*base, *nodes, applied, staging));
+    Undone undone;
+    undone.conflicts = std::move(inverse.conflicts);
+    record.intent = std::move(inverse.intent);
+    for (const Step& step : kept.record.intent->steps) undone.paths.push_back(step.path);
+    if (!undone.conflicts.empty()) return undone;
+    WARREN_TRY(sync_all(*base, *record.intent));
+    record.state = ApplyState::kPerforming;
+    WARREN_TRY(put_record(record));
+    return undone;
+  };
+  Result<Undone> prepared = prepare();
+  if (!prepared.ok() || !prepared->conflicts.empty()) {
+    Status cleaned = Staging::remove(*base, record);
+    if (cleaned.ok()) remove_record(record).ignore("the next undo removes it");
+    return prepared;
+  }
+  mark_undo(record, clock);
+  Status done = perform(*base, record, Attempt::kFirst);
+  if (!done.ok()) {
+    unmark_undo(record, clock);
+    Error why = std::move(done).take_error();
+    Result<std::vector<LeftNode>> left = give_up_undo(*base, record);
+    if (!left.ok()) {
+      return std::move(why).with_hint(
+          fmt::format("taking it back failed too ({}); `warren undo --list` tries again", left.error().message()));
+    }
+    if (left->empty()) return why;
+    return std::move(why).with_hint(fmt::format("the undo was taken back, except {}", describe(*left)));
+  }
+  prepared->note = WARREN_TRY(finish_undo(*base, record, clock.now().seconds));
+  prepared->record = std::move(record);
+  return prepared;
+}
+
+Result<bool> is_undo_interrupted(const std::string& base) {
+  std::vector<ApplyRecord> records = WARREN_TRY(list_all_records());
+  return std::any_of(records.begin(), records.end(), [&](const ApplyRecord& record) {
+    return record.kind == RecordKind::kUndo && record.base == base && is_under_way(record);
+  });
+}
+
+Result<std::vector<UndoRecovery>> recover_undos(const UndoChoice& which, Clock& clock) {
+  std::vector<UndoRecovery> all;
+  std::vector<ApplyRecord> records = WARREN_TRY(list_all_records());
+  for (const ApplyRecord& record : records) {
+    bool is_chosen = record.kind == RecordKind::kUndo && !keeps_nodes(record) && which(record);
+    if (!is_chosen) continue;
+    Result<std::optional<UndoRecovery>> recovery = lock_and_recover(record, clock).within("finish an interrupted undo");
+    if (!recovery.ok()) all.push_back({.record = record, .failure = std::move(recovery).take_error()});
+    else if (*recovery) all.push_back(*std::move(*recovery));
+  }
+  return all;
+}
+
+}  // namespace warren

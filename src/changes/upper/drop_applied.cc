@@ -1,0 +1,339 @@
+#include "changes/upper/drop_applied.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/path.h"
+#include "changes/upper/link_counts.h"
+#include "changes/upper/replace_origin.h"
+#include "changes/upper/upper_edit.h"
+#include "store/overlay/apply_log.h"
+
+namespace warren {
+namespace {
+
+// Removes applied changes from the upper layer. While another process has the agent open, they stay, as copies of what
+// the base has now: a program may have the node open, be in it, or have locked or mapped it, and knows it by a number
+// that the base's node does not have. Untouched ones are no changes, and go when nobody uses the agent any more.
+class Dropper {
+ public:
+  Dropper(const AgentOverlay& overlay, const Intent& intent, const UpperTree& tree, TreeFinder& base, InUse in_use)
+      : overlay_(overlay), intent_(intent), tree_(tree), base_(base), in_use_(in_use), edit_(overlay, tree, base) {}
+
+  Status run() {
+    WARREN_TRY(follow_renames());
+    WARREN_TRY(uncover_above());
+    for (const UpperGap& gap : tree_.gaps()) gap_of_.emplace(gap.place, gap.path);
+    WARREN_TRY(follow_written_nodes());
+    WARREN_TRY(follow_touched_links());
+    find_shown_dirs();
+    for (auto change = intent_.changes.rbegin(); change != intent_.changes.rend(); ++change) {
+      WARREN_TRY(change->kind == TreeChangeKind::kDeleted ? drop_deleted(*change) : drop_node(*change));
+    }
+    for (const Removal& gone : removals_) WARREN_TRY(edit_.add_whiteout(gone.path, gone.base_path, gone.written));
+    if (in_use_ == InUse::kNo) WARREN_TRY(edit_.remove_untouched(changed_));
+    return edit_.tidy(in_use_);
+  }
+
+  std::vector<std::string> take_changed() { return std::move(changed_); }
+
+ private:
+  using Moves = std::map<std::string, std::string, std::less<>>;
+
+  // The base path after the renames; nullopt if they do not affect it.
+  static std::optional<std::string> moved_to(const Moves& moves, const std::string& base_path, std::string_view from) {
+    for (std::string_view at = from; at != "/"; at = split_parent(at).parent) {
+      auto moved = moves.find(at);
+      if (moved != moves.end()) return moved->second + base_path.substr(at.size());
+    }
+    return std::nullopt;
+  }
+
+  // Updates the base paths of the nodes that stay in the upper layer.
+  Status follow_renames() {
+    for (const AppliedChange& change : intent_.changes) {
+      if (change.kind == TreeChangeKind::kRenamed) moves_.emplace(change.base_path, change.path);
+    }
+    const Moves& moves = moves_;
+    if (moves.empty()) return Ok{};
+    for (const auto& [upper, row] : tree_.origins()) {
+      if (row.base_path.empty() || row.base_path == "/") continue;
+      std::optional<std::string> now = moved_to(moves, row.base_path, row.base_path);
+      if (!now) continue;
+      Origin follows = row;
+      follows.base_path = *std::move(now);
+      WARREN_TRY(overlay_.upper.put_origin(follows));
+    }
+    std::vector<LostLink> lost = WARREN_TRY(overlay_.upper.list_lost_links());
+    for (LostLink& link : lost) {
+      std::optional<std::string> now = moved_to(moves, link.base_path, split_parent(link.base_path).parent);
+      if (!now) continue;
+      WARREN_TRY(overlay_.upper.remove_lost_link(link.base_path));
+      link.base_path = *std::move(now);
+      WARREN_TRY(overlay_.upper.put_lost_link(link));
+    }
+    return Ok{};
+  }
+
+  void find_shown_dirs() {
+    for (const UpperNode& node : tree_.nodes()) {
+      if (!node.node.is_directory() || node.origin == nullptr || node.origin->base_path.empty()) continue;
+      const std::string& from = node.origin->base_path;
+      shown_at_.emplace(moved_to(moves_, from, from).value_or(from), node.path);
+    }
+  }
+
+  // Where the merged tree shows that name of the base: the agent may have moved directories above it since it was
+  // staged.
+  std::string path_of(const std::string& base_path) const {
+    for (std::string_view at = split_parent(base_path).parent; at != "/"; at = split_parent(at).parent) {
+      auto dir = shown_at_.find(at);
+      if (dir != shown_at_.end()) return dir->second + base_path.substr(at.size());
+    }
+    return base_path;
+  }
+
+  // A directory that hides the base's directory would also hide what was applied in it.
+  Status uncover_above() {
+    std::set<std::string> dirs;
+    for (const AppliedChange& change : intent_.changes) {
+      for (std::string_view at = change.path; at != "/"; at = split_parent(at).parent) {
+        const UpperNode* node = tree_.find(at);
+        bool is_opaque = node != nullptr && node->origin != nullptr && node->origin->base_path.empty();
+        if (is_opaque || (node != nullptr && node->replaces_dir)) dirs.emplace(at);
+      }
+    }
+    for (const std::string& dir : dirs) WARREN_TRY(edit_.uncover(dir, dir));
+    return Ok{};
+  }
+
+  // A node that was overwritten in place has changed under all its names, including those that the agent deleted.
+  Status follow_written_nodes() {
+    std::unordered_map<Inode, const AppliedChange*> written;
+    for (const AppliedChange& change : intent_.changes) {
+      bool is_written = change.kind != TreeChangeKind::kDeleted && change.type == S_IFREG && !change.base_path.empty();
+      if (!is_written) continue;
+      std::optional<Attributes> now = WARREN_TRY(base_.find(change.path));
+      if (now) written.emplace(now->inode, &change);
+    }
+    for (const UpperGap& gap : tree_.gaps()) {
+      bool is_same = gap.there && gap.row->seen && gap.row->seen->inode == gap.there->inode;
+      auto by = is_same ? written.find(gap.there->inode) : written.end();
+      if (by == written.end()) continue;
+      WARREN_TRY(edit_.add_whiteout(gap.path, gap.place, as_written(*by->second, *gap.there)));
+    }
+    return Ok{};
+  }
+
+  // Our own writes to a node also show under its other names; they must not count as changes by somebody else.
+  Status follow_touched_links() {
+    std::set<std::uint64_t> touched;
+    for (const Step& step : intent_.steps) touched.insert({step.old_node.inode, step.new_node.inode});
+    std::vector<LostLink> lost = WARREN_TRY(overlay_.upper.list_lost_links());
+    for (LostLink& link : lost) {
+      std::optional<Attributes> now = WARREN_TRY(base_.find(link.base_path));
+      bool is_ours = now && now->inode == link.base && touched.contains(now->host_inode);
+      if (!is_ours || now->ctime <= link.at) continue;
+      link.at = now->ctime;
+      WARREN_TRY(overlay_.upper.put_lost_link(link));
+    }
+    return Ok{};
+  }
+
+  Status drop_deleted(const AppliedChange& change) {
+    WARREN_TRY(edit_.remove_whiteout(change.path));
+    const UpperNode* node = tree_.find(change.path);
+    bool is_dir_again =
+        node != nullptr && node->node.is_directory();  // the whiteouts below belong to the new directory
+    if (change.type != S_IFDIR || is_dir_again) return Ok{};
+    return edit_.remove_whiteouts_below(change.path);
+  }
+
+  Status drop_node(const AppliedChange& change) {
+    if (change.kind == TreeChangeKind::kRenamed) {
+      auto gap = gap_of_.find(change.base_path);
+      if (gap != gap_of_.end()) WARREN_TRY(edit_.remove_whiteout(gap->second));
+    }
+    std::string path = path_of(change.path);
+    const UpperNode* node = tree_.find(path);
+    if (node == nullptr || node->node.inode != change.upper) return keep_removal(change, path, node);
+    WARREN_TRY(edit_.remove_whiteout(path));
+    return node->node.is_directory() ? drop_dir(change, path) : drop_file(change, *node);
+  }
+
+  Status drop_dir(const AppliedChange& change, const std::string& path) {
+    WARREN_TRY(edit_.show_base(path, change.path));
+    if (path == "/") return Ok{};
+    if (in_use_ == InUse::kNo) WARREN_TRY(edit_.remove(path));
+    return Ok{};
+  }
+
+  Status drop_file(const AppliedChange& change, const UpperNode& node) {
+    bool is_same = node.node.size == change.size && node.node.mtime == change.mtime && node.node.ctime == change.ctime;
+    if (WARREN_TRY(is_second_name(change, node))) {  // from now on it is a file of its own, as in the base
+      if (is_same) WARREN_TRY(edit_.remove(node.path));
+      else changed_.push_back(node.path);
+      return Ok{};
+    }
+    if (!is_same) {  // a new change, relative to what the base has now
+      changed_.push_back(node.path);
+      bool has_unseen = change.is_merged && !change.is_partial;  // the host's part of the merge: it stays a conflict
+      return has_unseen ? Status(Ok{}) : record_change(change, node);
+    }
+    if (change.is_partial) return record_change(change, node);  // the rest is still a change
+    if (in_use_ == InUse::kYes && !node.is_nameless) return keep_file(change, node);
+    WARREN_TRY(edit_.remove(node.path));
+    bool is_alone = node.origin != nullptr && node.origin->hidden_names == 0;  // no other base name shows it
+    bool has_other_names = is_alone && overlay_.upper.fs().get_attributes(node.node.inode).ok();
+    return has_other_names ? record_change(change, node) : Status(Ok{});
+  }
+
+  // The file stays for those who use it, and is no change. If somebody else has changed it in the base since it was
+  // written, they go on with that version.
+  Status keep_file(const AppliedChange& change, const UpperNode& node) {
+    std::optional<Attributes> now = WARREN_TRY(base_.find(change.path));
+    bool is_other = now && !is_written(change, *now);
+    if (is_other && !(now->is_file() && node.node.is_file())) {
+      WARREN_TRY(edit_.remove(node.path));
+      return Ok{};
+    }
+    if (is_other || change.is_merged) WARREN_TRY(edit_.take_content(node, change.path));
+    if (is_other) WARREN_TRY(overlay_.upper.restore(node.node.inode, *now));
+    return record_origin(node, change.path, now, Written::kWhole);
+  }
+
+  // What is left in the upper layer is a change of what was written. If somebody else has changed that in the base
+  // since, it is a conflict: nobody in the session has seen it.
+  Status record_change(const AppliedChange& change, const UpperNode& node) {
+    std::optional<Attributes> now = WARREN_TRY(base_.find(change.path));
+    if (now) now = as_written(change, *now);
+    return record_origin(node, change.path, now, Written::kPartly);
+  }
+
+  // Whether the base has what the apply has written.
+  static bool is_written(const AppliedChange& change, const Attributes& now) {
+    const HostNode& written = change.written;
+    if (written.type == 0 || written.type == S_IFDIR) return true;
+    return (now.mode & S_IFMT) == written.type && now.size == written.size && now.mtime == written.mtime;
+  }
+
+  // What is recorded as seen: the node that the base has, with the size and the time of what was written.
+  static Attributes as_written(const AppliedChange& change, Attributes now) {
+    if (is_written(change, now)) return now;
+    now.size = change.written.size;
+    now.mtime = change.written.mtime;
+    return now;
+  }
+
+  // The agent has removed, renamed or replaced the node since it was staged. That is a new change: of the base's node
+  // as we have written it. `other` is what has the path now.
+  Status keep_removal(const AppliedChange& change, const std::string& path, const UpperNode* other) {
+    std::optional<Attributes> written = WARREN_TRY(base_.find(change.path));
+    if (!written) return edit_.remove_whiteout(path);
+    written = as_written(change, *written);
+    // A copy without a name showed under a name of the base, and what a whiteout does not hide was not removed.
+    bool was_removed = other != nullptr || change.kind != TreeChangeKind::kModified || has_whiteout(path);
+    if (!was_removed) return Ok{};
+    changed_.push_back(path);
+    WARREN_TRY(follow_renamed_copy(change, *written));
+    if (other == nullptr || other->is_nameless) {
+      removals_.push_back({path, change.path, *written});
+      return Ok{};
+    }
+    bool is_same_kind = ((other->node.mode ^ written->mode) & S_IFMT) == 0;
+    bool is_copy = other->origin != nullptr && !other->origin->base_path.empty();
+    if (!is_same_kind || is_copy) return Ok{};
+    return other->node.is_directory() ? edit_.uncover(path, change.path)
+                                      : record_origin(*other, change.path, written, Written::kPartly);
+  }
+
+  bool has_whiteout(std::string_view path) const {
+    return std::ranges::any_of(tree_.gaps(), [&](const UpperGap& gap) { return gap.path == path; });
+  }
+
+  // A copy that the agent has renamed since is now one of what we have written.
+  Status follow_renamed_copy(const AppliedChange& change, const Attributes& written) {
+    const Origin* row = tree_.find_origin(change.upper);
+    if (row == nullptr || row->base_path != change.base_path || row->base_path.empty()) return Ok{};
+    Origin follows = *row;
+    follows.base_path = change.path;
+    follows.seen = written;
+    if (!written.is_directory()) follows.seen->ctime = {};  // it is touched
+    return overlay_.upper.put_origin(follows);
+  }
+
+  // A name that the agent gave to a copy which has another one: the origin is about that.
+  Result<bool> is_second_name(const AppliedChange& change, const UpperNode& node) const {
+    bool may_be = change.kind == TreeChangeKind::kAdded && !is_own(node) && node.origin->base_path != node.place;
+    if (!may_be) return false;
+    Attributes now = WARREN_TRY(overlay_.upper.fs().get_attributes(node.node.inode));
+    return now.nlink > 1;
+  }
+
+  static bool is_own(const UpperNode& node) { return node.origin == nullptr || node.is_kept_new(); }
+
+  // Whether the base has the node as it is in the upper layer now.
+  enum class Written { kPartly, kWhole };
+
+  // Records what the base has (`seen`) as the origin: the inode number of the replaced node may be reused. A node that
+  // is not a copy does not become one, so that it keeps its number.
+  Status record_origin(const UpperNode& node, const std::string& base_path, const std::optional<Attributes>& seen,
+                       Written written) {
+    Origin origin{.upper = node.node.inode, .base_path = is_own(node) ? "" : base_path, .seen = seen};
+    if (!origin.seen && !is_own(node)) return Ok{};                           // removed from the base again
+    if (origin.seen && written == Written::kPartly) origin.seen->ctime = {};  // it is touched
+    if (origin.seen && written == Written::kWhole) WARREN_TRY(take_times(node, *origin.seen));
+    if (node.origin != nullptr) origin.hidden_names = node.origin->hidden_names;
+    return replace_origin(overlay_, origin, base_path);
+  }
+
+  // The base's filesystem may have rounded them.
+  Status take_times(const UpperNode& node, const Attributes& written) {
+    Attributes as = WARREN_TRY(overlay_.upper.fs().get_attributes(node.node.inode));
+    if (as.mtime == written.mtime && as.ctime <= written.ctime) return Ok{};
+    as.mtime = written.mtime;
+    as.ctime = std::min(as.ctime, written.ctime);
+    return overlay_.upper.restore(node.node.inode, as);
+  }
+
+  // A name that the agent has removed since it was staged.
+  struct Removal {
+    std::string path;
+    std::string base_path;
+    Attributes written;
+  };
+
+  const AgentOverlay& overlay_;
+  const Intent& intent_;
+  const UpperTree& tree_;
+  TreeFinder& base_;
+  InUse in_use_;
+  UpperEdit edit_;
+  Moves moves_;
+  Moves shown_at_;  // directory of the base, after the renames → the path that shows it
+  std::unordered_map<std::string, std::string> gap_of_;
+  std::vector<Removal> removals_;  // their whiteouts are added last: a rename in the apply may remove one of that path
+  std::vector<std::string> changed_;
+};
+
+}  // namespace
+
+Result<std::vector<std::string>> drop_applied(Agent& agent, const AgentOverlay& overlay, const Intent& intent) {
+  auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kWrite));
+  TreeFinder base(overlay.base);
+  UpperTree tree = WARREN_TRY(UpperTree::read(overlay, base));
+  LinkCounts links = WARREN_TRY(LinkCounts::begin(overlay, tree, base));
+  Dropper dropper(overlay, intent, tree, base, find_use(agent));
+  WARREN_TRY(dropper.run());
+  WARREN_TRY(links.update(overlay, base));
+  WARREN_TRY(remove_apply_intent(agent.store()));
+  WARREN_TRY(unit->commit());
+  return dropper.take_changed();
+}
+
+}  // namespace warren

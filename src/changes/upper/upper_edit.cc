@@ -1,0 +1,249 @@
+#include "changes/upper/upper_edit.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "agent/agent_state.h"
+#include "base/limits.h"
+#include "base/path.h"
+#include "changes/compare.h"
+#include "fs/list_dir.h"
+
+namespace warren {
+
+InUse find_use(Agent& agent) { return is_used_elsewhere(agent) ? InUse::kYes : InUse::kNo; }
+
+namespace {
+
+// One row lookup for each file of the base that the agent has changed; the tree is read only if it is worth it.
+Result<bool> may_have_untouched(UpperLayer& upper) {
+  std::vector<Origin> rows = WARREN_TRY(upper.list_origins());
+  return std::any_of(rows.begin(), rows.end(), [&](const Origin& row) {
+    if (!row.seen || row.seen->is_directory()) return false;
+    Result<Attributes> node = upper.fs().get_attributes(row.upper);
+    // Its content is compared only when the tree is read.
+    return node.ok() && (is_as_recorded(*node, row) || (node->size == row.seen->size && node->mode == row.seen->mode));
+  });
+}
+
+}  // namespace
+
+Result<Dropped> drop_untouched(Agent& agent) {
+  std::optional<AgentOverlay> overlay = agent.overlay();
+  if (!overlay || agent.store().is_read_only()) return Dropped::kNothing;
+  auto unit = WARREN_TRY(overlay->upper.begin(UnitAccess::kWrite));
+  if (find_use(agent) == InUse::kYes) return Dropped::kNothing;  // whoever opens it from here on finds it done
+  bool may_have = WARREN_TRY(may_have_untouched(overlay->upper));
+  if (!may_have) return Dropped::kNothing;
+  TreeFinder base(overlay->base);
+  UpperTree tree = WARREN_TRY(UpperTree::read(*overlay, base));
+  UpperEdit edit(*overlay, tree, base);
+  WARREN_TRY(edit.remove_untouched());
+  WARREN_TRY(edit.tidy(InUse::kNo));
+  WARREN_TRY(unit->commit());
+  return Dropped::kSomething;
+}
+
+Result<std::unique_ptr<Agent>> open_to_serve(const AgentOptions& options, Clock& clock) {
+  auto agent = WARREN_TRY(Agent::open(options, clock));
+  Result<Dropped> dropped = drop_untouched(*agent);
+  if (!dropped.ok() || *dropped == Dropped::kNothing) return agent;  // what is left hides the base, but loses nothing
+  WARREN_TRY(agent->close());
+  agent.reset();
+  return Agent::open(options, clock);
+}
+
+Status UpperEdit::remove_untouched(const std::vector<std::string>& except) {
+  std::unordered_set<std::string_view> kept(except.begin(), except.end());
+  for (const UpperNode& node : tree_.nodes()) {
+    if (node.is_untouched() && has(node.path) && !kept.contains(node.path)) WARREN_TRY(remove(node.path));
+  }
+  return Ok{};
+}
+
+std::optional<Inode> UpperEdit::find(std::string_view path) const {
+  std::string key(path);
+  if (removed_.contains(key)) return std::nullopt;
+  if (auto made = made_.find(key); made != made_.end()) return made->second;
+  const UpperNode* node = tree_.find(path);
+  return node == nullptr ? std::nullopt : std::optional(node->node.inode);
+}
+
+Status UpperEdit::touch_parent(std::string_view path) {
+  std::string parent(split_parent(path).parent);
+  if (touched_.contains(parent)) return Ok{};
+  std::optional<Inode> dir = find(parent);
+  if (!dir) return Ok{};
+  Attributes before = WARREN_TRY(overlay_.upper.fs().get_attributes(*dir));
+  touched_.emplace(std::move(parent), before);
+  return Ok{};
+}
+
+Result<bool> UpperEdit::is_bare(std::string_view path, Inode dir) {
+  auto stream = WARREN_TRY(overlay_.upper.fs().open_dir(dir));
+  std::vector<DirEntry> first = WARREN_TRY(stream->read(0, 1, DirDetail::kNames));
+  if (!first.empty()) return false;
+  std::vector<std::string> gone = WARREN_TRY(overlay_.upper.list_whiteouts_in(path));
+  return gone.empty();
+}
+
+Result<bool> UpperEdit::remove(std::string_view path) {
+  const UpperNode* node = tree_.find(path);
+  std::optional<Inode> inode = find(path);
+  if (!inode || path == "/") return false;
+  if (node != nullptr && node->is_nameless) {
+    WARREN_TRY(overlay_.upper.remove_origin(*inode));
+    WARREN_TRY(overlay_.upper.let_go(*inode));
+    removed_.emplace(path);
+    return true;
+  }
+  std::optional<Inode> parent = find(split_parent(path).parent);
+  if (!parent) return Error(Code::kInternal, "missing directory of the name " + quote(path));
+  FileSystem& fs = overlay_.upper.fs();
+  std::string_view name = split_parent(path).name;
+  bool is_dir = node == nullptr || node->node.is_directory();
+  if (is_dir) {
+    bool is_bare_now = WARREN_TRY(is_bare(path, *inode));
+    if (!is_bare_now || kept_.contains(std::string(path))) return false;
+  }
+  Attributes now = WARREN_TRY(fs.get_attributes(*inode));
+  WARREN_TRY(touch_parent(path));
+  bool is_last_name = is_dir || now.nlink <= 1;
+  if (is_last_name) WARREN_TRY(overlay_.upper.remove_origin(*inode));
+  WARREN_TRY(is_dir ? fs.remove_dir(*parent, name) : fs.unlink(*parent, name));
+  removed_.emplace(path);
+  made_.erase(std::string(path));
+  return true;
+}
+
+Status UpperEdit::remove_whiteout(std::string_view path) {
+  WARREN_TRY(touch_parent(path));
+  return overlay_.upper.remove_whiteout(path);
+}
+
+Status UpperEdit::remove_whiteouts_below(std::string_view path) { return overlay_.upper.remove_whiteouts_below(path); }
+
+Status UpperEdit::add_whiteout(std::string_view path, std::string_view base_path, const Attributes& seen) {
+  std::string_view above = split_parent(path).parent;
+  std::optional<Inode> dir = find(above);
+  while (!dir && above != "/") {  // a directory above is removed, too
+    above = split_parent(above).parent;
+    dir = find(above);
+  }
+  if (!dir) return Error(Code::kInternal, "missing directory of the whiteout " + quote(path));
+  WARREN_TRY(touch_parent(path));
+  return overlay_.upper.add_whiteout(*dir, path, seen, base_path);
+}
+
+Status UpperEdit::take_content(const UpperNode& node, std::string_view base_path) {
+  auto changed = [&] { return Error(Code::kConflict, quote(base_path) + " has just been changed in the base"); };
+  std::optional<Attributes> from = WARREN_TRY(base_.find(base_path));
+  if (!from || !from->is_file()) return changed();
+  FileSystem& fs = overlay_.upper.fs();
+  Inode file = node.node.inode;
+  auto resize = [&](std::uint64_t size) {
+    return fs.set_attributes(file, {.mode = {}, .uid = {}, .gid = {}, .size = size, .atime = {}, .mtime = {}});
+  };
+  WARREN_TRY(resize(0));
+  bool is_copy = node.origin != nullptr && !node.origin->base_path.empty();
+  bool is_large = is_copy && from->size > limits::kCopyWholeBytes;  // as when it is first changed: nothing is copied
+  std::vector<ByteRange> in_base;
+  if (is_large) in_base.push_back({0, from->size});
+  if (is_copy) WARREN_TRY(overlay_.upper.set_base_ranges(file, in_base));
+  if (is_large) {
+    WARREN_TRY(resize(from->size));
+    return Ok{};
+  }
+  std::string part;
+  for (std::uint64_t at = 0; at < from->size; at += part.size()) {
+    part.resize(limits::kCopyBytes);
+    part.resize(WARREN_TRY(overlay_.base.read(from->inode, at, as_mutable_bytes(part))));
+    if (part.empty()) return changed();
+    WARREN_TRY(fs.write(file, at, as_bytes(part)));
+  }
+  return Ok{};
+}
+
+Status UpperEdit::show_base(std::string_view path, std::string_view base_path) {
+  std::optional<Inode> dir = find(path);
+  if (!dir) return Ok{};
+  shown_.emplace(path);
+  std::optional<Attributes> seen = WARREN_TRY(base_.find(base_path));
+  if (!seen) return overlay_.upper.remove_origin(*dir);
+  return overlay_.upper.put_origin({.upper = *dir, .base_path = std::string(base_path), .seen = seen});
+}
+
+Status UpperEdit::uncover(std::string_view path, std::string_view base_path) {
+  std::optional<Attributes> dir = WARREN_TRY(base_.find(base_path));
+  if (!dir || !dir->is_directory()) return Ok{};
+  std::vector<DirEntry> entries = WARREN_TRY(list_dir(overlay_.base, dir->inode, DirDetail::kAttributes));
+  // In a directory that hides everything, whiteouts had no effect until now.
+  std::vector<std::string> old = WARREN_TRY(overlay_.upper.list_whiteouts_in(path));
+  for (const std::string& name : old) WARREN_TRY(overlay_.upper.remove_whiteout(join_path(path, name)));
+  for (const DirEntry& entry : entries) {
+    std::string child = join_path(path, entry.name);
+    const UpperNode* node = tree_.find(child);
+    if (node == nullptr || removed_.contains(child)) {
+      WARREN_TRY(add_whiteout(child, join_path(base_path, entry.name), *entry.attributes));
+    } else if (node->replaces_dir && node->origin == nullptr) {
+      // It hid the base's directory only because it is inside this one.
+      WARREN_TRY(overlay_.upper.put_origin({.upper = node->node.inode, .base_path = ""}));
+    }
+  }
+  return show_base(path, base_path);
+}
+
+Result<Inode> UpperEdit::make_dir(std::string_view path, std::string_view base_path) {
+  if (std::optional<Inode> there = find(path)) return *there;
+  std::optional<Attributes> as = WARREN_TRY(base_.find(base_path));
+  std::optional<Inode> parent = find(split_parent(path).parent);
+  if (!as || !parent) return Error(Code::kConflict, quote(path) + " no longer exists in the base");
+  WARREN_TRY(touch_parent(path));
+  XattrMap xattrs = WARREN_TRY(read_xattrs(overlay_.base, as->inode));
+  Inode made = WARREN_TRY(overlay_.upper.adopt(*parent, split_parent(path).name, *as, ""));
+  for (const auto& [name, value] : xattrs) {
+    WARREN_TRY(overlay_.upper.fs().set_xattr(made, name, as_bytes(value), XattrMode::kAny));
+  }
+  WARREN_TRY(overlay_.upper.put_origin({.upper = made, .base_path = std::string(base_path), .seen = *as}));
+  WARREN_TRY(overlay_.upper.restore(made, *as));
+  made_.emplace(path, made);
+  return made;
+}
+
+// Removes the directory if it is no longer needed; returns whether it did.
+Result<bool> UpperEdit::prune(std::string_view path) {
+  std::optional<Inode> dir = find(path);
+  if (!dir || path == "/") return false;
+  const UpperNode* node = tree_.find(path);
+  bool shows_base = node == nullptr || node->base_path == node->place || shown_.contains(std::string(path));
+  if (!shows_base) return false;
+  bool is_changed = WARREN_TRY(has_own_metadata(node));
+  if (is_changed) return false;
+  return remove(path);
+}
+
+// Whether the directory's own metadata differs from the base's: a change that must stay.
+Result<bool> UpperEdit::has_own_metadata(const UpperNode* node) {
+  if (node == nullptr) return false;
+  Attributes now = WARREN_TRY(overlay_.upper.fs().get_attributes(node->node.inode));
+  if (node->origin != nullptr && node->origin->seen && has_same_mode(now, *node->origin->seen)) return false;
+  std::optional<Attributes> there = WARREN_TRY(base_.find(node->place.empty() ? node->path : node->place));
+  return !there || !has_same_mode(now, *there);
+}
+
+Status UpperEdit::tidy(InUse in_use) {
+  std::vector<std::string> paths;
+  for (const UpperNode& node : tree_.nodes()) {
+    if (node.node.is_directory() && in_use == InUse::kNo) paths.push_back(node.path);
+  }
+  for (const auto& [path, made] : made_) paths.push_back(path);
+  std::sort(paths.begin(), paths.end(), std::greater<>());  // children before parents
+  for (const std::string& path : paths) WARREN_TRY(prune(path));
+  for (const auto& [path, was] : touched_) {
+    std::optional<Inode> dir = find(path);
+    if (dir) WARREN_TRY(overlay_.upper.restore(*dir, was));
+  }
+  return Ok{};
+}
+
+}  // namespace warren

@@ -1,0 +1,120 @@
+#include "os/files/copy_tree.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "os/error.h"
+#include "os/files/host_files.h"
+
+namespace warren {
+namespace {
+
+Result<std::vector<HostEntry>> list_in(HostTree& tree, std::string_view dir) {
+  while (dir.starts_with('/')) dir.remove_prefix(1);
+  Fd fd = WARREN_TRY(open_host_dir_below(tree.top(), dir));
+  return list_host_dir(fd.get());
+}
+
+Status copy_node(HostTree& from, const std::string& path, const struct stat& info, HostTree& to,
+                 const std::string& target) {
+  if (S_ISDIR(info.st_mode)) return to.make_dir(target, 0700);
+  if (S_ISLNK(info.st_mode)) {
+    std::string leads_to = WARREN_TRY(from.read_link(path));
+    return to.make_symlink(target, leads_to);
+  }
+  if (!S_ISREG(info.st_mode)) return to.make_special(target, info.st_mode, info.st_rdev);
+  Fd source = WARREN_TRY(from.open_file(path, O_RDONLY));
+  Fd copy = WARREN_TRY(to.create_file(target));
+  WARREN_TRY(copy_host_content(source.get(), copy.get()).within(quote(path)));
+  return Ok{};
+}
+
+}  // namespace
+
+Status copy_tree(HostTree& from, std::string_view path, HostTree& to, std::string_view target) {
+  struct stat top = WARREN_TRY(from.get(path));
+  struct Item {
+    std::string path;
+    std::string target;
+    struct stat info;
+  };
+  std::vector<Item> pending{{std::string(path), std::string(target), top}};
+  std::map<std::pair<dev_t, ino_t>, std::string> linked;  // files with several names → where they are
+  std::vector<Item> dirs;  // get their metadata last: a mode may forbid writing, and times change with each entry
+  while (!pending.empty()) {
+    Item item = std::move(pending.back());
+    pending.pop_back();
+    bool may_be_linked = !S_ISDIR(item.info.st_mode) && item.info.st_nlink > 1;
+    if (may_be_linked) {
+      auto [first, is_new] = linked.emplace(std::pair(item.info.st_dev, item.info.st_ino), item.target);
+      if (!is_new) {
+        WARREN_TRY(to.link(first->second, item.target));
+        continue;
+      }
+    }
+    WARREN_TRY(copy_node(from, item.path, item.info, to, item.target));
+    if (!S_ISDIR(item.info.st_mode)) {
+      HostMetadata metadata = WARREN_TRY(from.get_metadata(item.path));
+      WARREN_TRY(to.set_metadata(item.target, metadata));
+      continue;
+    }
+    std::vector<HostEntry> entries = WARREN_TRY(list_in(from, item.path));
+    for (const HostEntry& entry : entries) {
+      pending.push_back({join_path(item.path, entry.name), join_path(item.target, entry.name), entry.attributes});
+    }
+    dirs.push_back(std::move(item));
+  }
+  for (auto dir = dirs.rbegin(); dir != dirs.rend(); ++dir) {
+    HostMetadata metadata = WARREN_TRY(from.get_metadata(dir->path));
+    WARREN_TRY(to.set_metadata(dir->target, metadata));
+  }
+  return Ok{};
+}
+
+Status move_between(HostTree& from, std::string_view path, HostTree& to, std::string_view target) {
+  SplitParent source = split_parent(path);
+  SplitParent goal = split_parent(target);
+  auto relative = [](std::string_view dir) { return dir.substr(dir.starts_with('/') ? 1 : 0); };
+  Fd source_dir = WARREN_TRY(open_host_dir_below(from.top(), relative(source.parent)));
+  Fd goal_dir = WARREN_TRY(open_host_dir_below(to.top(), relative(goal.parent)));
+  std::string old_name(source.name);
+  std::string new_name(goal.name);
+  if (::renameat2(source_dir.get(), old_name.c_str(), goal_dir.get(), new_name.c_str(), RENAME_NOREPLACE) == 0)
+    return Ok{};
+  if (errno == EINVAL) errno = EXDEV;  // the filesystem cannot rename without replacing: the caller copies
+  return system_error(errno, fmt::format("move {}", quote(path)));
+}
+
+Result<TreeSize> measure_tree(HostTree& tree, std::string_view path) {
+  struct stat top = WARREN_TRY(tree.get(path));
+  TreeSize size;
+  auto add = [&](const struct stat& node) {
+    size.bytes += static_cast<std::uint64_t>(node.st_blocks) * 512U;
+    size.has_hard_links = size.has_hard_links || (!S_ISDIR(node.st_mode) && node.st_nlink > 1);
+  };
+  add(top);
+  std::vector<std::string> pending;
+  if (S_ISDIR(top.st_mode)) pending.emplace_back(path);
+  while (!pending.empty()) {
+    std::string dir = std::move(pending.back());
+    pending.pop_back();
+    std::vector<HostEntry> entries = WARREN_TRY(list_in(tree, dir));
+    for (const HostEntry& entry : entries) {
+      add(entry.attributes);
+      if (S_ISDIR(entry.attributes.st_mode)) pending.push_back(join_path(dir, entry.name));
+    }
+  }
+  return size;
+}
+
+}  // namespace warren

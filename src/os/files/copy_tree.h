@@ -1,0 +1,26 @@
+// Copies and moves between two directory trees of the host.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/result.h"
+#include "os/files/host_tree.h"
+
+namespace warren {
+
+// Copies a node, with everything below it and with its metadata, to a name that does not exist. Names of
+// one file within the tree stay names of one file. Owners and attributes are kept as far as our rights allow. Not
+// synced.
+Status copy_tree(HostTree& from, std::string_view path, HostTree& to, std::string_view target);
+
+// Renames a node from one tree to a free name in another. kCrossDevice if they are on different mounts.
+Status move_between(HostTree& from, std::string_view path, HostTree& to, std::string_view target);
+
+struct TreeSize {
+  std::uint64_t bytes = 0;      // that the files occupy
+  bool has_hard_links = false;  // a file has several names, perhaps outside of the tree
+};
+Result<TreeSize> measure_tree(HostTree& tree, std::string_view path);
+
+}  // namespace warren
