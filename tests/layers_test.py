@@ -49,7 +49,7 @@ def violations(root):
         if file.suffix not in (".h", ".cc"):
             continue
         module = file.relative_to(src).parts[0]
-        is_test = file.name.endswith(("_test.cc", "_testing.cc"))
+        is_test = file.name.endswith(("_test.cc", "_testing.cc", "_testing.h"))
         for number, line in enumerate(file.read_text().splitlines(), 1):
             where = f"{file.relative_to(root)}:{number}"
             if BARE_NAME.match(line) and not is_test:

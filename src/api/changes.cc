@@ -229,6 +229,7 @@ Result<std::vector<Change>> Changes::list(const ChangesFilter& filter) {
 
 Result<std::string> Changes::patch(const ChangesFilter& filter) {
   OverlayAgent opened = WARREN_TRY(open_to_read(state_->id, filter.paths, state_->clock));
+  auto view = WARREN_TRY(opened.overlay.upper.begin(UnitAccess::kRead));  // what is listed is still there for the patch
   std::vector<TreeChange> changes = WARREN_TRY(list_chosen(opened.overlay, filter));
   std::string whole;
   WARREN_TRY(write_patch(opened.overlay, changes, [&](std::string_view text) -> Status {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/changes/session_here.h"
 #include "cli/syntax/usage_error.h"
 #include "cli/version.h"
 #include "os/files/host_files.h"
@@ -52,7 +53,8 @@ Result<Exit> dispatch(Context& context, Dialect dialect, const Parsed& parsed) {
 int run(Context& context, Dialect dialect, std::span<const std::string> words) {
   std::variant<Parsed, UsageError> outcome = parse(context.root, words, context.environment);
   Exit exit = Exit::kOk;
-  if (const auto* mistake = std::get_if<UsageError>(&outcome)) {
+  if (auto* mistake = std::get_if<UsageError>(&outcome)) {
+    if (dialect == Dialect::kWarren) suggest_session_here(*mistake, words);
     exit = explain_mistake(context, dialect, *mistake);
   } else {
     Result<Exit> done = dispatch(context, dialect, std::get<Parsed>(outcome));

@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -30,6 +31,14 @@ Result<std::vector<std::string>> list_messages(int inbox) {
   }
   std::ranges::sort(names, std::ranges::greater());
   return names;
+}
+
+// When the inbox was created, in wall time; 0 if the filesystem does not know.
+std::int64_t birth_of_inbox_us(int inbox) {
+  struct statx info {};
+  bool is_known = ::statx(inbox, "", AT_EMPTY_PATH, STATX_BTIME, &info) == 0 && (info.stx_mask & STATX_BTIME) != 0;
+  if (!is_known) return 0;
+  return static_cast<std::int64_t>(info.stx_btime.tv_sec) * 1'000'000 + info.stx_btime.tv_nsec / 1000;
 }
 
 }  // namespace
@@ -119,7 +128,16 @@ Status Rounds::plan_left(Plan& plan) {
   return asked;
 }
 
-// One page of one inbox whose events may have been lost: a delivered message whose file is gone was read.
+// Nobody can have read a file that was put into an inbox before this one was created: the agent's directory was moved
+// away or replaced as a whole. The stamp is older than the delivery, so most need no look into the ledger.
+Result<bool> Rounds::is_of_earlier_inbox(const Delivery& delivery, std::int64_t born_us) {
+  if (born_us <= stamp_of(delivery) / 1000) return false;
+  std::int64_t delivered_us = WARREN_TRY(ledger_->recorded_at_us(delivery.id));
+  return born_us > delivered_us;
+}
+
+// One page of one inbox whose events may have been lost: a delivered message whose file is gone was read, if it was in
+// this inbox.
 Status Rounds::check_inbox(Plan& plan) {
   if (!news_.has_inbox_checks() || !to_bury_.empty()) return Ok{};  // what is being buried was not read
   auto check = news_.inbox_checks().begin();
@@ -130,9 +148,17 @@ Status Rounds::check_inbox(Plan& plan) {
     return Ok{};
   }
   check->second = page.back().id;
+  std::int64_t born_us = birth_of_inbox_us(inbox->get());
   for (Delivery& delivery : page) {
     if (::faccessat(inbox->get(), delivery.inbox_name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) continue;
-    news_.add_left({delivery.recipient, delivery.inbox_name});
+    if (!WARREN_TRY(is_of_earlier_inbox(delivery, born_us))) {
+      news_.add_left({delivery.recipient, delivery.inbox_name});
+      continue;
+    }
+    std::string why =
+        fmt::format("the inbox of agent {} was moved away or replaced before it was read", quote(delivery.recipient));
+    news_.note_awaited();  // its sender expects a nack
+    news_.add({.delivery = std::move(delivery), .state = DeliveryState::kDead, .error = std::move(why)});
   }
   return plan_left(plan);
 }

@@ -115,6 +115,7 @@ class Rounds {
   Status plan_changes(Plan& plan, DeliveryNews::Share part);
   Status plan_left(Plan& plan);
   void note_left(std::vector<LeftInbox> left);
+  Result<bool> is_of_earlier_inbox(const Delivery& delivery, std::int64_t born_us);
   Status check_inbox(Plan& plan);
   Status plan_waiting(Plan& plan);
   Status plan_retries(Plan& plan);

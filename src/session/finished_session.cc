@@ -4,7 +4,7 @@
 #include "agent/locate.h"
 #include "agent/sessions.h"
 #include "os/files/host_files.h"
-#include "session/run_session.h"
+#include "session/session_summary.h"
 #include "session/session_walls.h"
 
 namespace warren {

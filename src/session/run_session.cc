@@ -1,10 +1,8 @@
 #include "session/run_session.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <filesystem>
-#include <random>
 
 #include <pwd.h>
 #include <unistd.h>
@@ -19,83 +17,21 @@
 #include "agent/running.h"
 #include "agent/sessions.h"
 #include "base/path.h"
-#include "changes/git/commits.h"
-#include "changes/git/git_folder.h"
-#include "changes/left_with_agent.h"
 #include "changes/upper/open_overlay.h"
 #include "os/files/host_files.h"
 #include "sandbox/enter.h"
 #include "sandbox/terminal_state.h"
+#include "session/command_in_session.h"
 #include "session/git_base.h"
 #include "session/operator_places.h"
 #include "session/run_server.h"
 #include "session/session_walls.h"
-
-extern char** environ;
+#include "session/user_homes.h"
 
 namespace warren {
 namespace {
 
-constexpr int kNameTries = 100;  // to find a free name, or a session that is not deleted while we wait
-
-std::string random_uuid() {
-  std::random_device random;
-  std::array<std::uint32_t, 4> words{random(), random(), random(), random()};
-  words[1] = (words[1] & 0xffff0fffU) | 0x4000U;      // version 4
-  words[2] = (words[2] & 0x3fffffffU) | 0x80000000U;  // the usual variant
-  return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:04x}{:08x}", words[0], words[1] >> 16, words[1] & 0xffff,
-                     words[2] >> 16, words[2] & 0xffff, words[3]);
-}
-
-// Short enough to type, and easy to distinguish from others.
-std::string random_name() {
-  constexpr std::array kHow{"amber",  "brave",  "calm",  "clever", "crisp",  "eager",  "fair",  "fleet",
-                            "gentle", "happy",  "keen",  "lively", "lucky",  "mellow", "merry", "nimble",
-                            "noble",  "plucky", "proud", "quick",  "quiet",  "rapid",  "royal", "sharp",
-                            "shy",    "silver", "smart", "snug",   "steady", "swift",  "warm",  "witty"};
-  constexpr std::array kWho{"badger", "beaver", "bison", "crane", "deer",  "dove", "falcon", "ferret",
-                            "finch",  "fox",    "goose", "hare",  "heron", "ibex", "jay",    "lark",
-                            "lynx",   "marten", "mole",  "moose", "mouse", "newt", "otter",  "owl",
-                            "rabbit", "raven",  "robin", "seal",  "stoat", "swan", "vole",   "wren"};
-  std::random_device random;
-  return fmt::format("{}-{}-{:04x}", kHow[random() % kHow.size()], kWho[random() % kWho.size()], random() & 0xffff);
-}
-
-Result<std::string> new_session_id(SessionNaming naming) {
-  for (int tries = 0; tries < kNameTries; ++tries) {
-    std::string id = naming == SessionNaming::kUuid ? random_uuid() : random_name();
-    std::string path = WARREN_TRY(path_of_session(id));
-    if (!WARREN_TRY(find_host_link(path))) return id;
-  }
-  return Error(Code::kExists, "cannot find a free name for the session", "choose one with --session ID");
-}
-
-std::vector<std::string> homes_of_user(const std::string& home) {
-  std::vector<std::string> homes{home};
-  const passwd* user = ::getpwuid(::geteuid());
-  bool has_another = user != nullptr && user->pw_dir != nullptr && *user->pw_dir == '/' && user->pw_dir != home;
-  if (has_another && std::string_view(user->pw_dir) != "/") homes.emplace_back(user->pw_dir);
-  return homes;
-}
-
-// Of people; the homes of system users are parts of the system.
-std::vector<std::string> homes_of_others() {
-  constexpr uid_t kFirstPerson = 1000;
-  std::vector<std::string> homes;
-  ::setpwent();
-  while (const passwd* user = ::getpwent()) {
-    bool is_other = user->pw_uid >= kFirstPerson && user->pw_uid != ::geteuid() && user->pw_dir != nullptr;
-    if (is_other && *user->pw_dir == '/' && std::string_view(user->pw_dir) != "/") homes.emplace_back(user->pw_dir);
-  }
-  ::endpwent();
-  return homes;
-}
-
-std::vector<std::string> own_environment() {
-  std::vector<std::string> all;
-  for (char** each = environ; *each != nullptr; ++each) all.emplace_back(*each);
-  return all;
-}
+constexpr int kOpenTries = 100;  // to find a session that is not deleted while we wait
 
 std::vector<std::string> names_of(const std::vector<std::string>& variables) {
   std::vector<std::string> names;
@@ -201,7 +137,7 @@ class Run {
       session_ = WARREN_TRY(SessionDir::open(id));
       Result<Fd> held = session_->lock();
       bool is_gone = !held.ok() && held.error().code() == Code::kStale;
-      if (!is_gone || tries == kNameTries) return held;
+      if (!is_gone || tries == kOpenTries) return held;
     }
   }
 
@@ -439,70 +375,20 @@ class Run {
             .home_layer = home_layer_};
   }
 
-  std::vector<std::string> environment(const std::string& dir) const {
-    std::vector<std::string> all = environment_.variables;
-    if (joined_->network() == NetworkAccess::kByName) use_proxy(all);
-    auto has = [&](std::string_view name) {
-      return std::any_of(all.begin(), all.end(), [&](const std::string& one) { return one.starts_with(name); });
-    };
-    if (!has("TMPDIR=")) all.emplace_back("TMPDIR=/tmp");
-    const std::string& id = session_->id();
-    if (options_.marks_prompt) mark_prompt(all);
-    bool has_namespace = !joined_->namespace_path().empty();
-    if (has_namespace) all.push_back("WARREN_NAMESPACE=" + joined_->namespace_path());
-    for (std::string& variable : std::vector<std::string>{
-             "AGENTFS=1", "AGENTFS_SANDBOX=linux-namespace", "AGENTFS_SESSION=" + id, "WARREN_SANDBOX=1",
-             "WARREN_SESSION=" + id, "WARREN_BASE=" + joined_->base(), "PWD=" + dir}) {
-      all.push_back(std::move(variable));
-    }
-    return all;
-  }
-
-  // bash puts the mark before whatever prompt its settings make; other shells use PS1 if their settings leave it alone.
-  void mark_prompt(std::vector<std::string>& all) const {
-    std::string mark = fmt::format("({}) ", session_->id());  // an id has no character that is special to a shell
-    auto add = [&](std::string_view name, const std::string& value) {
-      bool is_there = std::any_of(all.begin(), all.end(),
-                                  [&](const std::string& one) { return one.starts_with(fmt::format("{}=", name)); });
-      if (!is_there) all.push_back(fmt::format("{}={}", name, value));
-    };
-    add("PS1", mark + (::geteuid() == 0 ? "# " : "$ "));
-    add("PROMPT_COMMAND", "case $PS1 in '" + mark + "'*) ;; *) PS1='" + mark + "'$PS1 ;; esac");
-  }
-
-  // In place of the user's own proxies, which cannot be reached from inside; not of what was asked for.
-  void use_proxy(std::vector<std::string>& all) const {
-    for (const std::string& variable : proxy_variables()) {
-      std::string name = variable.substr(0, variable.find('='));
-      bool is_asked_for = std::any_of(options_.variables.begin(), options_.variables.end(),
-                                      [&](const AskedVariable& one) { return one.name == name; });
-      if (is_asked_for) continue;
-      std::erase_if(all, [&](const std::string& one) { return one.starts_with(name + "="); });
-      all.push_back(variable);
-    }
-  }
-
-  // fish takes no prompt from the environment.
-  std::vector<std::string> words() const {
-    if (options_.shows_walls_only) return {"true"};
-    std::vector<std::string> all = options_.command;
-    bool is_fish = options_.marks_prompt && all.size() == 1 && base_name(all.front()) == "fish";
-    if (!is_fish) return all;
-    all.emplace_back("--init-command");
-    all.push_back(
-        fmt::format("functions -c fish_prompt warren_own_prompt; function fish_prompt; echo -n '({}) '; "
-                    "warren_own_prompt; end",
-                    session_->id()));
-    return all;
-  }
-
   Result<Ended> run_command() {
     std::string dir = is_within(cwd_, joined_->base()) ? cwd_ : joined_->base();
+    CommandInSession inside{.session = session_->id(),
+                            .base = joined_->base(),
+                            .namespace_path = joined_->namespace_path(),
+                            .network = joined_->network(),
+                            .marks_prompt = options_.marks_prompt};
+    std::vector<std::string> words{"true"};
+    if (!options_.shows_walls_only) words = words_inside(inside, options_.command);
     Entering entering{.namespaces = joined_->take_namespaces(),
                       .writable = joined_->writable(),
                       .dir = dir,
-                      .words = words(),
-                      .environment = environment(dir),
+                      .words = std::move(words),
+                      .environment = environment_inside(inside, environment_.variables, options_.variables, dir),
                       .limits = joined_->limits(),
                       .on_usr1 = [this] { joined_->ask_for_checkpoint(); },
                       .announce = [this](int mark) { return joined_->announce(mark); }};
@@ -583,23 +469,6 @@ std::string shell_of_user() {
   const passwd* user = ::getpwuid(::geteuid());
   bool has_one = user != nullptr && user->pw_shell != nullptr && ::access(user->pw_shell, X_OK) == 0;
   return has_one ? user->pw_shell : "/bin/sh";
-}
-
-Result<SessionSummary> summarise_session(const SessionDir& session, Clock& clock) {
-  OverlayAgent opened = WARREN_TRY(open_overlay(session.file(), OpenMode::kReadOnly, clock));
-  std::vector<TreeChange> changes = WARREN_TRY(list_changes(opened.overlay));
-  std::vector<TreeChange> in_git = WARREN_TRY(leave_out_git(opened.overlay, changes, {}));
-  SessionSummary summary{.changes = summarise(changes), .files = {}, .left = {}};
-  summary.left = WARREN_TRY(list_left_with_agent(*opened.agent, opened.overlay, in_git));
-  for (const TreeChange& change : changes) {
-    if (!change.node().is_directory()) summary.files.push_back(change.path);
-  }
-  std::sort(summary.files.begin(), summary.files.end());
-  if (in_git.empty()) return summary;
-  Result<std::optional<AgentCommits>> commits = find_commits(opened.overlay);
-  summary.has_commits = commits.ok() && *commits && !(*commits)->brings.empty();
-  summary.has_git_objects = has_git_objects_alone(opened.overlay, in_git);
-  return summary;
 }
 
 }  // namespace warren

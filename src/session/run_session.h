@@ -18,13 +18,12 @@
 #include "sandbox/walls/environment.h"
 #include "sandbox/walls/run_limits.h"
 #include "session/home_layer.h"
+#include "session/joined_session.h"
 #include "session/mount_config.h"
 #include "session/run_network.h"
-#include "session/run_server.h"
+#include "session/session_name.h"
 
 namespace warren {
-
-enum class SessionNaming { kWords, kUuid };
 
 struct RunOptions {
   std::optional<std::string> session;  // to join, resume or create
@@ -124,21 +123,5 @@ Result<int> run_session(const RunOptions& options, RunObserver& observer, Clock&
 
 // The program to run when no command is given.
 std::string shell_of_user();
-
-struct SessionSummary {
-  ChangeSummary changes;           // without those in .git
-  std::vector<std::string> files;  // the paths of these changes, sorted, without directories
-  bool has_commits = false;        // that the base's repository does not have
-  bool has_git_objects = false;    // the same for objects of git: those of commits, or that no branch names
-  std::vector<std::string> left;   // what no apply takes out of the session: "the stash", "memory"
-
-  // Whether nothing is lost with the session. The only definition: it may then be deleted without a question.
-  bool is_empty() const {
-    std::uint64_t count = changes.added + changes.modified + changes.deleted + changes.renamed;
-    return count == 0 && !has_commits && !has_git_objects && left.empty();
-  }
-};
-// The session's changes to its base.
-Result<SessionSummary> summarise_session(const SessionDir& session, Clock& clock);
 
 }  // namespace warren

@@ -4,25 +4,16 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "agent/agent.h"
-#include "agent/agent_namespace.h"
 #include "fs/path_ops.h"
-#include "store/store.h"
-#include "testing/matchers.h"
-#include "testing/temp_dir.h"
-#include "vfs/namespace.h"
+#include "tools/tool_case_testing.h"
 
 namespace warren {
 namespace {
 
-class Hints : public ::testing::Test {
+class Hints : public ToolCase {
  protected:
   void SetUp() override {
-    std::string path = dir_.path() + "/a.db";
-    ASSERT_OK(Store::open(path, {.mode = OpenMode::kCreate}, clock_));
-    agent_ = Agent::open({.id_or_path = path}, clock_).value();
-    names_ = AgentNamespace::open(*agent_, {}, clock_).value();
-    view_ = (*names_)->view({.agent = names_->agent_id(), .space = Space::kUser, .door = "mcp", .session = {}});
+    ToolCase::SetUp();
     reach_.relay = RelayPlace{.root = dir_.path() + "/no-relay", .name = "a", .token = {}};
     reach_.run = [](const SandboxCommand&) -> Result<ProgramEnd> { return shell_error(); };
     reach_.apply = [](const ApplyRequest&) -> Result<ProgramEnd> { return shell_error(); };
@@ -31,15 +22,11 @@ class Hints : public ::testing::Test {
   static Error shell_error() { return Error(Code::kBusy, "it runs already", "see `warren sessions`"); }
 
   ToolAnswer call(const Tool& tool, const Json& arguments) {
-    ToolContext context{.agent = *agent_,
-                        .names = *names_,
-                        .view = *view_,
-                        .clock = clock_,
-                        .session = "s",
-                        .is_read_only = is_read_only_,
-                        .reach = &reach_,
-                        .offered = offered_.empty() ? nullptr : &offered_};
-    return call_tool(context, tool, arguments);
+    ToolContext used = context();
+    used.is_read_only = is_read_only_;
+    used.reach = &reach_;
+    used.offered = offered_.empty() ? nullptr : &offered_;
+    return call_tool(used, tool, arguments);
   }
   ToolAnswer call(std::string_view name, const Json& arguments) { return call(*find_tool(name), arguments); }
 
@@ -58,11 +45,6 @@ class Hints : public ::testing::Test {
     return true;
   }
 
-  SystemClock clock_;
-  testing::TempDir dir_;
-  std::unique_ptr<Agent> agent_;
-  std::unique_ptr<AgentNamespace> names_;
-  std::unique_ptr<NamespaceView> view_;
   ToolReach reach_;
   bool is_read_only_ = false;
   std::vector<const Tool*> offered_;  // empty: all

@@ -5,36 +5,12 @@
 
 #include <gtest/gtest.h>
 
-#include "agent/agent.h"
-#include "agent/agent_namespace.h"
-#include "store/store.h"
-#include "testing/matchers.h"
-#include "testing/temp_dir.h"
-#include "vfs/namespace.h"
+#include "tools/tool_case_testing.h"
 
 namespace warren {
 namespace {
 
-class ToolBeatTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    std::string path = dir_.path() + "/a.db";
-    ASSERT_OK(Store::open(path, {.mode = OpenMode::kCreate}, clock_));
-    agent_ = Agent::open({.id_or_path = path}, clock_).value();
-    names_ = AgentNamespace::open(*agent_, {}, clock_).value();
-    view_ = (*names_)->view({.agent = names_->agent_id(), .space = Space::kUser, .door = "mcp", .session = {}});
-  }
-
-  ToolContext context() {
-    return {.agent = *agent_, .names = *names_, .view = *view_, .clock = clock_, .session = "s"};
-  }
-
-  SystemClock clock_;
-  testing::TempDir dir_;
-  std::unique_ptr<Agent> agent_;
-  std::unique_ptr<AgentNamespace> names_;
-  std::unique_ptr<NamespaceView> view_;
-};
+class ToolBeatTest : public ToolCase {};
 
 // Reports, for a test that waits for them.
 class Reports {

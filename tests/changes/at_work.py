@@ -134,6 +134,51 @@ class AtWork(MountedCase):
         self.end()
         self.assertEqual(self.w.warren("sql", self.w.id, "select count(*) from fs_dentry").split()[-1], b"0")
 
+    def test_what_was_renamed_and_changed_is_so_again_after_an_undo(self):
+        self.begin(a__x="x\n", large="x" * (3 << 20), removed="base\n", other="other\n")
+        (self.point / "a" / "x").rename(self.point / "z")
+        (self.point / "large").rename(self.point / "large2")
+        (self.point / "removed").write_text("agent\n")
+        with open(self.point / "z", "a+", buffering=1) as file, open(self.point / "large2", "r+b", buffering=0) as large:
+            file.write("agent\n")
+            large.write(b"agent")
+            self.apply()
+            (self.point / "removed").unlink()
+            self.w.warren("undo", self.w.id)
+            self.assertEqual((self.read("a/x"), self.read("removed")), ("x\n", "base\n"))
+            self.assertEqual(self.w.changes(), ["R f /large -> /large2", "D f /removed", "R f /a/x -> /z"])
+            mounted.wait_for(lambda: not (self.point / "a/x").exists(), "the old name still shows")
+            file.write("more\n")
+        self.assertEqual((self.point / "large2").read_bytes(), b"agent" + b"x" * ((3 << 20) - 5))
+        self.apply()
+        self.assertEqual((self.read("z"), self.read("large2")[:6]), ("x\nagent\nmore\n", "agentx"))
+        self.assertEqual(sorted(os.listdir(self.base)), ["a", "large2", "other", "z"])
+        self.assertEqual(self.w.changes(), [])
+        self.end()
+
+    def test_after_an_undo_an_edit_of_what_was_renamed_and_changed_is_a_conflict(self):
+        self.begin(x="x\n")
+        (self.point / "x").rename(self.point / "z")
+        (self.point / "z").write_text("of the agent\n")
+        self.apply()
+        self.w.warren("undo", self.w.id)
+        (self.base / "x").write_text("of the user\n")
+        self.assertIn("conflict: /z: it was changed in the base", self.w.fails("apply", self.w.id))
+        self.assertEqual(self.read("x"), "of the user\n")
+        self.end()
+
+    def test_a_directory_that_was_moved_over_another_and_removed_is_no_conflict(self):
+        self.begin(a__x="x\n", d__e__x="x of e\n", d__x="x of d\n")
+        for path in ("d/e/x", "d/x"):
+            (self.point / path).unlink()
+        (self.point / "d" / "e").rmdir()
+        (self.point / "a").rename(self.point / "d")
+        (self.point / "d" / "x").unlink()
+        (self.point / "d").rmdir()
+        self.apply()
+        self.assertEqual(os.listdir(self.base), [])
+        self.end()
+
     def test_a_fork_has_nothing_that_an_apply_left_for_programs(self):
         self.begin(other="other\n")
         (self.point / "new").write_text("1\n")

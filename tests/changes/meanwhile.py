@@ -13,6 +13,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import overlaid
 from case import MountedCase
 from overlaid import mounted
 
@@ -28,9 +29,11 @@ class Meanwhile(MountedCase):
         said = self.w.fails("apply", self.w.id)
         return sorted(line.split()[1].rstrip(":") for line in said.splitlines() if line.startswith("conflict: /"))
 
-    def apply_and(self, is_written, meanwhile):
+    def apply_and(self, is_written, meanwhile, *more):
         """Calls `meanwhile` when the base has what is applied, before the agent file says so: it stops the apply at each
-        rename of a record. Returns what the apply said."""
+        rename of a record. More pairs of a condition and a function follow one after the other. Returns what the apply
+        said."""
+        pending = [(is_written, meanwhile), *more]
         trace = self.w.root / "trace"
         words = ["strace", "-f", "-o", trace, "-e", "trace=rename", "-e", "inject=rename:signal=STOP", mounted.program(),
                  "apply", self.w.id]
@@ -49,11 +52,10 @@ class Meanwhile(MountedCase):
             if len(stops()) <= seen:
                 break
             seen += 1
-            if meanwhile and is_written():
-                meanwhile()
-                meanwhile = None
+            if pending and pending[0][0]():
+                pending.pop(0)[1]()
             os.kill(stops()[-1], signal.SIGCONT)
-        self.assertIsNone(meanwhile)
+        self.assertEqual(pending, [])
         self.assertEqual(apply.returncode, 0)
         return apply.stdout.read()
 
@@ -149,21 +151,94 @@ class Meanwhile(MountedCase):
         self.check_shown("large", "large2", "small", "small2")
         self.end()
 
-    def test_an_applied_file_that_the_user_removes_does_not_stop_the_next_apply(self):
-        self.begin(deleted="base\n", moved="base\n", other="base\n")
-        for name in ("deleted", "moved"):
+    def test_an_applied_file_that_the_user_removes_is_removed_in_the_session(self):
+        self.begin(deleted="base\n", moved="base\n", dir="base\n", link="base\n", other="base\n")
+        names = ("deleted", "moved", "dir", "link")
+        for name in names:
             self.append(self.point / name, "agent\n")
         self.apply()
+        opened = open(self.point / "deleted")
+        self.addCleanup(opened.close)
         (self.base / "deleted").unlink()
         (self.base / "moved").rename(self.base / "elsewhere")
+        for name in ("dir", "link"):
+            (self.base / name).unlink()
+        (self.base / "dir").mkdir()
+        (self.base / "dir" / "in").write_text("in\n")
+        os.symlink("other", self.base / "link")
+        mounted.wait_for(lambda: sorted(os.listdir(self.point)) == ["dir", "elsewhere", "link", "other"] and
+                         os.listdir(self.point / "dir") == ["in"] and (self.point / "link").is_symlink(),
+                         "the session does not show what the host has")
+        self.assertEqual(opened.read(), "base\nagent\n")
         self.append(self.point / "other", "agent\n")
         self.assertEqual(self.w.changes(), ["M f /other"])
-        self.apply()
         self.append(self.point / "moved", "again\n")
-        self.assertEqual(self.conflicts(), ["/moved"])
+        self.apply()
+        opened.close()
+        self.assertEqual((self.read("moved"), self.read("elsewhere")), ("again\n", "base\nagent\n"))
         self.end()
-        self.assertEqual(sorted(os.listdir(self.base)), ["elsewhere", "other"])
-        self.assertEqual(self.w.changes(), ["A f /moved"])
+        self.assertEqual(self.w.changes(), [])
+
+    def test_what_the_agent_removes_while_an_apply_runs_does_not_come_back(self):
+        self.begin(other="base\n", d__x="base\n")
+        (self.point / "n" / "sub").mkdir(parents=True)
+        names = ("n/gone", "n/moved", "n/sub/x", "top", "d/new", "again")
+        for name in names:
+            (self.point / name).write_text("agent\n")
+
+        def remove():
+            for name in ("n/gone", "n/sub/x", "top", "d/new", "again"):
+                (self.point / name).unlink()
+            (self.point / "n" / "sub").rmdir()
+            (self.point / "n" / "moved").rename(self.point / "n" / "away")
+            (self.point / "again").write_text("agent 2\n")
+
+        def check():
+            for name in ("n/gone", "n/moved", "n/sub", "top", "d/new"):
+                self.assertFalse((self.point / name).exists(), name)
+            self.assertEqual(os.listdir(self.point / "n"), ["away"])
+            os.close(os.open(self.point / "top", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            (self.point / "top").unlink()
+        self.apply_and(lambda: any(self.base.glob(".warren-apply-*")), remove, (lambda: self.exists(*names), check))
+        check()
+        self.assertEqual((self.point / "again").read_text(), "agent 2\n")
+        self.apply()
+        self.assertEqual(sorted(os.listdir(self.base)), ["again", "d", "n", "other"])
+        self.assertEqual((os.listdir(self.base / "n"), os.listdir(self.base / "d")), (["away"], ["x"]))
+        self.assertEqual(self.w.changes(), [])
+        self.end()
+
+    def exists(self, *names):
+        return all((self.base / name).exists() for name in names)
+
+    def test_a_file_that_is_as_it_was_follows_the_host(self):
+        self.begin(mode="base\n", back="base\n", touched="base\n", changed="base\n")
+        os.chmod(self.point / "mode", (self.base / "mode").stat().st_mode & 0o7777)
+        for name in ("back", "changed"):
+            (self.point / name).write_text("agent\n")
+        (self.point / "back").write_text("base\n")
+        os.utime(self.point / "touched", (1, 1))
+        self.assertEqual(self.w.changes(), ["M f /changed"])
+        for name in ("mode", "back", "touched", "changed"):
+            overlaid.write(self.base / name, "host\n")
+        for name in ("mode", "back", "touched"):
+            mounted.wait_for(lambda: (self.point / name).read_text() == "host\n", name + " does not follow")
+        self.assertEqual(self.conflicts(), ["/changed"])
+        self.end()
+        self.assertEqual(self.w.changes(), ["M f /changed"])
+
+    def test_a_file_that_is_as_it_was_is_no_change_after_the_session(self):
+        self.begin(back="base\n", touched="base\n")
+        (self.point / "back").write_text("agent\n")
+        (self.point / "back").write_text("base\n")
+        os.utime(self.point / "touched", (1, 1))
+        self.end()
+        overlaid.write(self.base / "back", "host\n")
+        self.assertEqual(self.w.changes(), [])
+        self.point = self.w.mount()
+        self.assertEqual((self.point / "back").read_text(), "host\n")
+        self.assertEqual((self.point / "touched").stat().st_mtime, 1)
+        self.end()
 
     def edit_in_place(self, name):
         with open(self.point / name, "r+b") as file:

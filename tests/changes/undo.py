@@ -223,7 +223,7 @@ class Undo(Case):
 
     def test_mistakes(self):
         self.fill(a="1\n")
-        self.w.fails("undo", status=2)
+        self.assertIn("no apply to this directory", self.w.fails("undo"))
         self.w.fails("undo", "--record", "x", self.w.id, status=2)
         self.assertIn("no apply of 'a' can be undone", self.w.fails("undo", self.w.id))
         self.assertIn("no kept apply 'x'", self.w.fails("undo", "--record", "x"))

@@ -46,6 +46,14 @@ class Escaping(unittest.TestCase):
         for name in HOSTILE_BYTES:
             self.warren("fs", "one", "write", b"/" + name, b"first\n" + name + b"\nlast\n")
 
+    def test_log_says_how_to_record_who_did_it(self):
+        self.warren("init", "one")
+        self.warren("fs", "one", "write", "/f", b"x")
+        hint = b"hint: '-': who did it was not recorded; `warren audit one on` records it from now on\n"
+        self.assertIn(hint, self.screen("log", "one"))
+        self.warren("audit", "one", "on")
+        self.assertNotIn(b"hint", self.screen("log", "one"))
+
     def test_names_in_listings(self):
         self.overlay()
         for name in HOSTILE:

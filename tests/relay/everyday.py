@@ -231,6 +231,8 @@ class Removing(RelayCase):
         self.command("remove", "bob")
         self.assertFalse((self.root / "agents/bob").exists())
         self.assertEqual(self.statuses()["bob"], "terminated")
+        self.assertEqual(self.command("agents").stdout, "alice active\n")
+        self.assertIn("bob terminated\n", self.command("agents", "--all").stdout)
         self.assertNotIn("bob", self.command("channels").stdout)
         self.assertEqual(list((self.root / "tmp").glob("removed-*")), [])
         self.assertIn("no agent 'bob'", self.command("remove", "bob", code=1).stderr)
@@ -293,6 +295,30 @@ class Removing(RelayCase):
         messages, read = self.send_some(3)
         self.command("remove", "bob", "--force")
         self.check_unread_is_dead(messages, read)
+
+    def test_what_was_in_a_directory_that_was_moved_away_was_not_read(self):
+        messages, read = self.send_some(3)
+        os.rename(self.root / "agents/bob", self.root / "moved")
+        self.wait(lambda: self.statuses()["bob"] == "terminated")
+        self.command("register", "bob")
+        self.check_unread_is_dead(messages, read)
+
+    def test_nor_if_no_relay_was_running_then(self):
+        messages, read = self.send_some(3)
+        self.kill(signal.SIGTERM)
+        os.rename(self.root / "agents/bob", self.root / "moved")
+        self.command("register", "bob")
+        self.up()
+        self.check_unread_is_dead(messages, read)
+
+    def test_what_was_read_while_no_relay_was_running_was_read(self):
+        messages, _ = self.send_some(3)
+        self.kill(signal.SIGTERM)
+        for file in (self.root / "agents/bob/inbox").glob("*.msg"):
+            file.unlink()
+        self.up()
+        self.wait(lambda: all(self.state(message) == {"bob": "read"} for message in messages))
+        self.assertEqual(json.loads(self.command("dead", "list", "--json").stdout), [])
 
     def test_more_unread_messages_than_a_page_become_dead_letters(self):
         messages, read = self.send_some(1100)
@@ -424,7 +450,7 @@ class RemovingAProcess(RelayCase):
         self.up()
         self.agent("alice")
         self.command("spawn", "worker", "--cli", "sleeper", "--from", "alice", "--wait")
-        pid = next(one["pid"] for one in json.loads(self.command("agents", "--json").stdout) if one["name"] == "worker")
+        pid = next(one["pid"] for one in json.loads(self.command("agents", "--all", "--json").stdout) if one["name"] == "worker")
         self.assertIn(f"agent 'worker' is running as process {pid}", self.command("remove", "worker", code=1).stderr)
         self.command("remove", "worker", "--force")
         self.wait(lambda: not os.path.exists(f"/proc/{pid}"))

@@ -131,7 +131,7 @@ class RelayCase(Serving, unittest.TestCase):
         self.wait(lambda: all(self.statuses().get(name) == "active" for name in names))
 
     def statuses(self):
-        return {one["name"]: one["status"] for one in json.loads(self.command("agents", "--json").stdout)}
+        return {one["name"]: one["status"] for one in json.loads(self.command("agents", "--all", "--json").stdout)}
 
     def send(self, agent, text, name=None):
         return write_message(self.root, agent, text, name)

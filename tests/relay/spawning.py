@@ -145,4 +145,4 @@ class SpawnCase(RelayCase):
         return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
 
     def lives(self):
-        return {one["name"]: one for one in json.loads(self.command("agents", "--json").stdout) if "spawner" in one}
+        return {one["name"]: one for one in json.loads(self.command("agents", "--all", "--json").stdout) if "spawner" in one}

@@ -359,6 +359,66 @@ class Sessions(commanding.Commands):
         self.assertIn("1 added", self.world.warren("apply", "--dry-run").stdout)
         self.assertIn("discarded: 1 added", self.world.warren("discard", "--yes").stdout)
 
+    def test_undo_checkpoint_audit_and_their_like_need_no_id_either(self):
+        warren = lambda *words, **options: self.world.warren(*words, **options)
+        for words in (("checkpoint", "list"), ("audit", "show"), ("info",), ("timeline",)):
+            self.assertIn("no session has", warren(*words).stderr, words)
+        self.assertIn("no apply to this directory", warren("undo").stderr)
+        self.ok("--session", "one", "--", "sh", "-c", "echo x > f")
+        self.assertEqual(warren("checkpoint", "take", "first").stdout, "took checkpoint 1 (first)\n")
+        self.assertIn("first", warren("checkpoint", "list", cwd=self.world.base / "dir").stdout)
+        self.assertIn("1 (first)", warren("checkpoint", "restore", "first").stdout)
+        self.assertEqual(warren("audit", "on").returncode, 0)
+        self.assertIn("audit", warren("audit", "show").stdout)
+        self.assertIn("schema", warren("info").stdout)
+        self.assertEqual(warren("timeline").returncode, 0)
+        self.assertIn("applied", warren("apply", "--yes", "--keep").stdout)
+        self.assertIn("undone in", warren("undo").stdout)
+        self.assertFalse((self.world.base / "f").exists())
+        done = warren("checkpoint", "pull", "sqlite:x.db")
+        self.assertEqual((done.returncode, done.stderr), (2, "warren: pull needs an ID, which names the agent that it makes\n"))
+        self.ok("--session", "two", "--", "sh", "-c", "echo x > g")
+        self.assertIn("several sessions of this directory", warren("checkpoint", "list").stderr)
+
+    def test_undo_without_an_id_finds_the_apply_of_a_session_that_is_gone(self):
+        self.ok("--session", "one", "--", "sh", "-c", "echo x > f")
+        self.world.warren("apply", "--yes", "one")
+        self.assertEqual(self.world.sessions(), [])
+        self.ok("--session", "two", "--", "sh", "-c", "echo x > g")
+        self.assertIn("undone in", self.world.warren("undo").stdout)
+        self.assertFalse((self.world.base / "f").exists())
+        self.ok("--session", "one", "--", "sh", "-c", "echo x > f")
+        for session in ("one", "two"):
+            self.world.warren("apply", "--yes", session)
+        done = self.world.warren("undo")
+        self.assertIn("several agents have applied changes to this directory", done.stderr)
+        self.assertIn("newest first: session:two, session:one", done.stderr)
+        self.assertIn("undone in", self.world.warren("undo", "session:two").stdout)
+        self.assertTrue((self.world.base / "f").exists())
+        self.assertIn("undone in", self.world.warren("undo").stdout, "only one agent is left that has applied something")
+
+    def test_an_agent_with_the_name_of_a_command_comes_first(self):
+        self.ok("--session", "one", "--", "sh", "-c", "echo x > f")
+        self.world.warren("init", "list")
+        self.assertEqual(self.world.warren("checkpoint", "list", "take", "of-list").stdout, "took checkpoint 1 (of-list)\n")
+        self.assertIn("of-list", self.world.warren("checkpoint", "list", "list").stdout)
+        (self.world.base / "show").write_text("not an agent")  # a file does not change what a command line means
+        self.assertEqual(self.world.warren("audit", "show").returncode, 0)
+        (self.world.base / "show").unlink()
+        shutil.rmtree(self.world.base / ".agentfs")
+
+    def test_a_verb_without_an_id_is_answered_with_the_id(self):
+        hint = lambda *words: self.world.warren(*words).stderr.split("hint: ")[1].split("\n")[0]
+        self.assertEqual(hint("fs", "ls"), "did you mean 'warren fs ID ls'?")
+        self.ok("--session", "one", "--", "sh", "-c", "echo x > f")
+        self.assertEqual(hint("fs", "ls"), "did you mean 'warren fs one ls'?")
+        self.assertEqual(hint("fs", "ls", "/dir"), "did you mean 'warren fs one ls /dir'?")
+        self.assertEqual(hint("fs", "ls", "-l"), "did you mean 'warren fs one ls -l'?")
+        self.assertEqual(hint("kv", "get", "key"), "did you mean 'warren kv one get key'?")
+        self.assertEqual(hint("fs", "ls", "one"), "did you mean 'warren fs one ls'?")
+        self.ok("--session", "two", "--", "sh", "-c", "echo x > f")
+        self.assertEqual(hint("fs", "ls", "two"), "did you mean 'warren fs two ls'?")
+
     def test_a_session_is_deleted_by_the_beginning_of_a_made_up_id(self):
         self.ok("--", "sh", "-c", "echo x > f")
         self.ok("--session", "chosen", "--", "sh", "-c", "echo x > f")

@@ -79,33 +79,6 @@ void note_failure(Agent& agent, const Error& why) {
   (*log)->append(std::move(events)).ignore("the apply has failed already");
 }
 
-// An added node that has vanished since it was listed, or is another one by now, was there for a moment only: programs
-// make and remove temporary files all the time. They are removed from the changes, and their paths returned. Another
-// directory will do, since what is in it has changes of its own.
-Result<std::vector<std::string>> leave_out_vanished(const AgentOverlay& overlay,
-                                                    const std::unordered_set<std::string>& named,
-                                                    std::vector<TreeChange>& changes) {
-  TreeFinder upper(overlay.upper.fs());
-  std::vector<std::string> left_out;
-  std::vector<TreeChange> kept;
-  for (TreeChange& change : changes) {
-    bool is_same = true;
-    if (change.kind == TreeChangeKind::kAdded) {
-      std::optional<Attributes> now = WARREN_TRY(upper.find(change.path));
-      is_same = now && (now->inode == change.after->inode || (now->is_directory() && change.after->is_directory()));
-    }
-    if (is_same) {
-      kept.push_back(std::move(change));
-    } else if (named.contains(change.path)) {
-      return just_deleted_by_agent(change.path);
-    } else {
-      left_out.push_back(std::move(change.path));
-    }
-  }
-  changes = std::move(kept);
-  return left_out;
-}
-
 // Stages everything and records the steps; nothing in the base has moved yet. Returns what was left out of `changes`:
 // if that is all, nothing is recorded.
 Result<std::vector<std::string>> prepare_apply(Agent& agent, HostTree& base, Stager& stager,
@@ -148,7 +121,7 @@ Result<Recovery> recover_record(Agent& agent, const AgentOverlay& overlay, HostT
   }
   if (done.ok()) {
     recovery.is_finished = true;
-    WARREN_TRY(drop_applied(agent, overlay, *record.intent));
+    recovery.changed_since = WARREN_TRY(drop_applied(agent, overlay, *record.intent));
     clean_up(agent, base, record).ignore("the next apply removes it");
   } else {
     recovery.reason = done.error().message();
@@ -158,6 +131,30 @@ Result<Recovery> recover_record(Agent& agent, const AgentOverlay& overlay, HostT
 }
 
 }  // namespace
+
+Result<std::vector<std::string>> leave_out_vanished(const AgentOverlay& overlay,
+                                                    const std::unordered_set<std::string>& named,
+                                                    std::vector<TreeChange>& changes) {
+  TreeFinder upper(overlay.upper.fs());
+  std::vector<std::string> left_out;
+  std::vector<TreeChange> kept;
+  for (TreeChange& change : changes) {
+    bool is_same = true;
+    if (change.kind == TreeChangeKind::kAdded) {
+      std::optional<Attributes> now = WARREN_TRY(upper.find(change.path));
+      is_same = now && (now->inode == change.after->inode || (now->is_directory() && change.after->is_directory()));
+    }
+    if (is_same) {
+      kept.push_back(std::move(change));
+    } else if (named.contains(change.path)) {
+      return just_deleted_by_agent(change.path);
+    } else {
+      left_out.push_back(std::move(change.path));
+    }
+  }
+  changes = std::move(kept);
+  return left_out;
+}
 
 Result<ApplyReport> apply_changes(Agent& agent, std::vector<TreeChange>& changes, const ApplyOptions& options) {
   std::optional<AgentOverlay> overlay = agent.overlay();
@@ -171,10 +168,17 @@ Result<ApplyReport> apply_changes(Agent& agent, std::vector<TreeChange>& changes
   record.undo = options.undo;
   record.label = options.label;
   WARREN_TRY(put_record(record));
+  // From here on the base may get what the agent has now: programs that use it hide what they remove (OverlayFs).
+  Status marked = put_apply_mark(agent.store());
+  if (!marked.ok()) {
+    remove_record(record).ignore("the next apply removes it");
+    return std::move(marked).take_error();
+  }
   Stager stager(*overlay, *base, options.privileged);
   ApplyReport report;
   Result<std::vector<std::string>> prepared = prepare_apply(agent, *base, stager, changes, options, record);
   if (!prepared.ok() || changes.empty()) {  // nothing in the base has moved
+    remove_apply_intent(agent.store()).ignore("the next apply removes it");
     clean_up(agent, *base, record).ignore("the next apply removes it");
     if (!prepared.ok()) return std::move(prepared).take_error();
     report.left_out = *std::move(prepared);

@@ -39,6 +39,14 @@ struct ApplyReport {
 // What is left out is removed from `changes`. Reopen the agent afterwards to use it.
 Result<ApplyReport> apply_changes(Agent& agent, std::vector<TreeChange>& changes, const ApplyOptions& options);
 
+// An added node that has vanished since it was listed, or is another one by now, was there for a moment only: programs
+// make and remove temporary files all the time. They are removed from the changes, and their paths returned; kNotFound
+// for one that is `named`. Another directory will do, since what is in it has changes of its own. Begin a unit of the
+// upper layer first, and write the changes within it.
+Result<std::vector<std::string>> leave_out_vanished(const AgentOverlay& overlay,
+                                                    const std::unordered_set<std::string>& named,
+                                                    std::vector<TreeChange>& changes);
+
 // Fails where apply_changes would, as far as that can be found without writing: for example, mount points in the way.
 Status rehearse_apply(const AgentOverlay& overlay, const std::vector<TreeChange>& changes, const ApplyOptions& options);
 
@@ -47,6 +55,7 @@ struct Recovery {
   std::string reason;          // why it was undone
   std::vector<LeftNode> left;  // what was not undone, because somebody had changed it or taken its place
   std::string staging;
+  std::vector<std::string> changed_since;  // as in ApplyReport
 };
 
 // Whether an apply of this agent was interrupted after it had begun to change the base: its intent and our record say

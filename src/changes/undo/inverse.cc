@@ -47,6 +47,11 @@ class InverseBuilder {
     }
     for (const Step& step : done_.steps) WARREN_TRY(add(step));
     sort_steps(intent_.steps);
+    for (const AppliedChange& change : done_.changes) {
+      if (change.kind != TreeChangeKind::kRenamed) continue;
+      intent_.changes.push_back(
+          {.kind = change.kind, .path = change.base_path, .base_path = change.path, .type = change.type});
+    }
     return Ok{};
   }
 

@@ -12,6 +12,7 @@
 #include "changes/apply/staging.h"
 #include "changes/apply/step_tree.h"
 #include "changes/undo/inverse.h"
+#include "changes/undo/undone_changes.h"
 #include "os/files/copy_tree.h"
 #include "os/files/host_files.h"
 
@@ -245,8 +246,10 @@ Result<Undone> undo(const KeptApply& kept, Clock& clock) {
     if (cleaned.ok()) remove_record(record).ignore("the next undo removes it");
     return prepared;
   }
+  mark_undo(record, clock);
   Status done = perform(*base, record, Attempt::kFirst);
   if (!done.ok()) {
+    unmark_undo(record, clock);
     Error why = std::move(done).take_error();
     Result<std::vector<LeftNode>> left = give_up_undo(*base, record);
     if (!left.ok()) {

@@ -13,6 +13,7 @@
 #include "changes/upper/tree_finder.h"
 #include "changes/upper/upper_edit.h"
 #include "changes/upper/upper_tree.h"
+#include "store/overlay/apply_log.h"
 
 namespace warren {
 namespace {
@@ -20,7 +21,8 @@ namespace {
 // What the steps of an undo have done to the base.
 class UndoneBase {
  public:
-  explicit UndoneBase(const std::vector<Step>& steps) {
+  explicit UndoneBase(const Intent& intent) {
+    const std::vector<Step>& steps = intent.steps;
     std::unordered_map<std::uint64_t, std::string> taken;  // slot → the name that the apply had given to the node
     for (const Step& step : steps) {
       if (step.kind == StepKind::kTakeOut) taken.emplace(step.slot, step.path);
@@ -36,6 +38,11 @@ class UndoneBase {
       HostNode& node = written_.try_emplace(step.path, step.old_node).first->second;
       node.mtime = step.after.mtime;
       if (step.kind == StepKind::kOverwrite) node.size = step.new_node.size;
+    }
+    // A file that was renamed and changed is another node under each name.
+    for (const AppliedChange& change : intent.changes) {
+      bool is_back = removed_.contains(change.base_path) && written_.contains(change.path);
+      if (is_back) renamed_back_.try_emplace(change.base_path, change.path);
     }
   }
 
@@ -82,12 +89,23 @@ class RenamedAgain {
       if (!hidden_.contains(std::string(at))) continue;
       Origin follows = row;
       follows.base_path = undone.renamed_back().at(std::string(at)) + row.base_path.substr(at.size());
-      WARREN_TRY(overlay_.upper.put_origin(follows));
+      WARREN_TRY(follow(std::move(follows), undone));
     }
     return edit_.tidy(InUse::kYes);
   }
 
  private:
+  // A file that was changed, too, is compared with what the undo put back.
+  Status follow(Origin origin, const UndoneBase& undone) {
+    std::optional<Attributes> there = WARREN_TRY(base_.find(origin.base_path));
+    bool is_other = there && origin.seen && there->is_file() && origin.seen->is_file() &&
+                    there->inode != origin.seen->inode && undone.has_written(origin.base_path, *there);
+    if (!is_other) return overlay_.upper.put_origin(origin);
+    origin.seen = there;
+    origin.seen->ctime = {};  // the agent's node is another one
+    return replace_origin(overlay_, origin, origin.base_path);
+  }
+
   // False if that is impossible, because the agent has something else there, or the file has other names.
   Result<bool> hide(const std::string& base_path) {
     std::optional<Attributes> there = WARREN_TRY(base_.find(base_path));
@@ -138,15 +156,50 @@ Status record_in_trail(const ApplyRecord& undo, Clock& clock) {
 
 Status update_agent(const ApplyRecord& undo, Clock& clock) {
   OverlayAgent opened = WARREN_TRY(open_overlay(undo.agent, OpenMode::kReadWrite, clock));
-  if (opened.overlay.base_path != undo.base) return Ok{};
-  WARREN_TRY(take_up_undone(opened.overlay, undo.intent->steps));
+  auto unit = WARREN_TRY(opened.overlay.upper.begin(UnitAccess::kWrite));
+  if (opened.overlay.base_path == undo.base) WARREN_TRY(take_up_undone(opened.overlay, *undo.intent));
+  WARREN_TRY(remove_apply_mark(opened.agent->store()));
+  WARREN_TRY(unit->commit());
+  unit.reset();
   return opened.agent->close();
+}
+
+bool has_its_agent(const ApplyRecord& undo) {
+  Result<HostIdentity> file = identify_host_node(undo.agent);
+  return file.ok() && file->inode == undo.inode;
+}
+
+Status change_mark(const ApplyRecord& undo, Clock& clock, Status (*change)(Store&)) {
+  if (!has_its_agent(undo)) return Ok{};
+  auto agent = WARREN_TRY(Agent::open({.id_or_path = undo.agent, .layers = Layers::kOwn}, clock));
+  WARREN_TRY(change(agent->store()));
+  return agent->close();
+}
+
+// What the agent has removed since the apply is a removal of what the undo put back.
+Status take_up_removals(const AgentOverlay& overlay, const UpperTree& tree, TreeFinder& base,
+                        const UndoneBase& undone) {
+  UpperEdit edit(overlay, tree, base);
+  for (const UpperGap& gap : tree.gaps()) {
+    bool is_undone = gap.there && gap.row->seen && !gap.there->is_directory() &&
+                     !is_as_seen(*gap.there, *gap.row->seen) && undone.has_written(gap.place, *gap.there);
+    if (is_undone) WARREN_TRY(edit.add_whiteout(gap.path, gap.place, *gap.there));
+  }
+  return edit.tidy(InUse::kYes);
 }
 
 }  // namespace
 
-Status take_up_undone(const AgentOverlay& overlay, const std::vector<Step>& steps) {
-  UndoneBase undone(steps);
+void mark_undo(const ApplyRecord& undo, Clock& clock) {
+  change_mark(undo, clock, put_apply_mark).ignore("then a session in use may show what the base has");
+}
+
+void unmark_undo(const ApplyRecord& undo, Clock& clock) {
+  change_mark(undo, clock, remove_apply_mark).ignore("the next apply removes it");
+}
+
+Status take_up_undone(const AgentOverlay& overlay, const Intent& intent) {
+  UndoneBase undone(intent);
   auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kWrite));
   TreeFinder base(overlay.base);
   {
@@ -157,12 +210,12 @@ Status take_up_undone(const AgentOverlay& overlay, const std::vector<Step>& step
   for (const UpperNode& node : tree.nodes()) {
     if (node.origin != nullptr && !node.is_nameless) WARREN_TRY(take_up(overlay, node, undone));
   }
+  WARREN_TRY(take_up_removals(overlay, tree, base, undone));
   return unit->commit();
 }
 
 std::vector<std::string> report_undo(const ApplyRecord& undo, Clock& clock) {
-  Result<HostIdentity> file = identify_host_node(undo.agent);
-  if (!undo.intent || !file.ok() || file->inode != undo.inode) return {};
+  if (!undo.intent || !has_its_agent(undo)) return {};
   std::vector<std::string> notes;
   Status recorded = record_in_trail(undo, clock);
   if (!recorded.ok()) {

@@ -8,12 +8,10 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "base/binary.h"
-#include "base/limits.h"
 #include "base/path.h"
 #include "changes/upper/link_counts.h"
+#include "changes/upper/replace_origin.h"
 #include "changes/upper/upper_edit.h"
-#include "fs/path_ops.h"
 #include "store/overlay/apply_log.h"
 
 namespace warren {
@@ -38,7 +36,7 @@ class Dropper {
       WARREN_TRY(change->kind == TreeChangeKind::kDeleted ? drop_deleted(*change) : drop_node(*change));
     }
     for (const Removal& gone : removals_) WARREN_TRY(edit_.add_whiteout(gone.path, gone.base_path, gone.written));
-    if (in_use_ == InUse::kNo) WARREN_TRY(edit_.remove_untouched());
+    if (in_use_ == InUse::kNo) WARREN_TRY(edit_.remove_untouched(changed_));
     return edit_.tidy(in_use_);
   }
 
@@ -304,11 +302,7 @@ class Dropper {
     if (origin.seen && written == Written::kPartly) origin.seen->ctime = {};  // it is touched
     if (origin.seen && written == Written::kWhole) WARREN_TRY(take_times(node, *origin.seen));
     if (node.origin != nullptr) origin.hidden_names = node.origin->hidden_names;
-    std::vector<ByteRange> in_base = WARREN_TRY(overlay_.upper.list_base_ranges(node.node.inode));
-    WARREN_TRY(overlay_.upper.remove_origin(node.node.inode));  // with the merge base of before
-    WARREN_TRY(overlay_.upper.put_origin(origin));
-    WARREN_TRY(overlay_.upper.set_base_ranges(node.node.inode, in_base));
-    return seen ? keep_merge_base(node, base_path, *seen) : Status(Ok{});
+    return replace_origin(overlay_, origin, base_path);
   }
 
   // The base's filesystem may have rounded them.
@@ -318,15 +312,6 @@ class Dropper {
     as.mtime = written.mtime;
     as.ctime = std::min(as.ctime, written.ctime);
     return overlay_.upper.restore(node.node.inode, as);
-  }
-
-  // Not if the base has another version by now: a merge would take that for the one that both sides started from.
-  Status keep_merge_base(const UpperNode& node, const std::string& base_path, const Attributes& seen) {
-    if (!seen.is_file() || seen.size == 0 || seen.size > limits::kAncestorBytes) return Ok{};
-    std::string content = WARREN_TRY(read_file(overlay_.base, base_path));
-    std::optional<Attributes> now = WARREN_TRY(base_.find(base_path));
-    if (!now || !is_as_seen(*now, seen)) return Ok{};
-    return is_binary(content) ? Status(Ok{}) : overlay_.upper.keep_ancestor(node.node.inode, as_bytes(content));
   }
 
   // A name that the agent has removed since it was staged.

@@ -21,7 +21,8 @@ Result<bool> may_have_untouched(UpperLayer& upper) {
   return std::any_of(rows.begin(), rows.end(), [&](const Origin& row) {
     if (!row.seen || row.seen->is_directory()) return false;
     Result<Attributes> node = upper.fs().get_attributes(row.upper);
-    return node.ok() && is_as_recorded(*node, row);
+    // Its content is compared only when the tree is read.
+    return node.ok() && (is_as_recorded(*node, row) || (node->size == row.seen->size && node->mode == row.seen->mode));
   });
 }
 
@@ -52,9 +53,10 @@ Result<std::unique_ptr<Agent>> open_to_serve(const AgentOptions& options, Clock&
   return Agent::open(options, clock);
 }
 
-Status UpperEdit::remove_untouched() {
+Status UpperEdit::remove_untouched(const std::vector<std::string>& except) {
+  std::unordered_set<std::string_view> kept(except.begin(), except.end());
   for (const UpperNode& node : tree_.nodes()) {
-    if (node.is_untouched() && has(node.path)) WARREN_TRY(remove(node.path));
+    if (node.is_untouched() && has(node.path) && !kept.contains(node.path)) WARREN_TRY(remove(node.path));
   }
   return Ok{};
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 #include "agent/agent.h"
 #include "base/result.h"
@@ -62,8 +63,8 @@ class UpperEdit {
   // The directory in the upper layer; copied up from the base's `base_path` if it is missing.
   Result<Inode> make_dir(std::string_view path, std::string_view base_path);
 
-  // Removes every node for which UpperNode::is_untouched().
-  Status remove_untouched();
+  // Removes every node for which UpperNode::is_untouched(), except at these paths.
+  Status remove_untouched(const std::vector<std::string>& except = {});
 
   // Call it last: removes directories that are no longer needed, and restores the times of the others. While the agent
   // is in use, none is removed: a program may be working in one that was new here, and knows it by the upper layer's

@@ -14,7 +14,7 @@ bool is_as_recorded(const Attributes& node, const Origin& origin) {
 }
 
 bool UpperNode::is_untouched() const {
-  if (origin == nullptr || is_nameless || !is_as_recorded(node, *origin)) return false;
+  if (origin == nullptr || is_nameless || !(equals_older || is_as_recorded(node, *origin))) return false;
   bool has_one_name = node.nlink == 1;
   if (is_kept_new()) return there && (has_one_name || there->inode == origin->seen->inode);
   return has_one_name && origin->base_path == place;
@@ -23,7 +23,7 @@ bool UpperNode::is_untouched() const {
 Result<UpperTree> UpperTree::read(const AgentOverlay& overlay, TreeFinder& base) {
   UpperTree tree;
   WARREN_TRY(tree.load_rows(overlay.upper));
-  WARREN_TRY(tree.walk(overlay.upper, base));
+  WARREN_TRY(tree.walk(overlay, base));
   WARREN_TRY(tree.find_gaps(base));
   WARREN_TRY(tree.find_nameless(overlay, base));
   return tree;
@@ -76,7 +76,18 @@ const UpperGap* UpperTree::find_gap(std::string_view path) const {
   return found == gaps_.end() || found->path != path ? nullptr : &*found;
 }
 
-Result<UpperNode> UpperTree::look(const UpperNode& dir, const DirEntry& entry, TreeFinder& base) {
+namespace {
+
+Result<bool> is_older_version(const AgentOverlay& overlay, const UpperNode& node) {
+  bool may_be = node.origin != nullptr && node.origin->seen && node.there && node.origin->base_path == node.place;
+  if (!may_be || is_as_seen(*node.there, *node.origin->seen)) return false;
+  return equals_seen(overlay.upper, overlay.base, {.node = node.node, .seen = *node.origin->seen, .now = *node.there});
+}
+
+}  // namespace
+
+Result<UpperNode> UpperTree::look(const AgentOverlay& overlay, const UpperNode& dir, const DirEntry& entry,
+                                  TreeFinder& base) {
   UpperNode node;
   node.path = join_path(dir.path, entry.name);
   node.node = *entry.attributes;
@@ -87,7 +98,10 @@ Result<UpperNode> UpperTree::look(const UpperNode& dir, const DirEntry& entry, T
     node.place = join_path(*counterpart, entry.name);
     node.there = WARREN_TRY(base.find(node.place));
   }
-  if (!node.node.is_directory()) return node;
+  if (!node.node.is_directory()) {
+    node.equals_older = WARREN_TRY(is_older_version(overlay, node));
+    return node;
+  }
   if (node.origin != nullptr) {
     if (!node.origin->base_path.empty()) node.base_path = node.origin->base_path;
   } else if (node.there && node.there->is_directory() && !dir.replaces_dir) {
@@ -98,7 +112,8 @@ Result<UpperNode> UpperTree::look(const UpperNode& dir, const DirEntry& entry, T
   return node;
 }
 
-Status UpperTree::walk(UpperLayer& upper, TreeFinder& base) {
+Status UpperTree::walk(const AgentOverlay& overlay, TreeFinder& base) {
+  UpperLayer& upper = overlay.upper;
   root_ = WARREN_TRY(upper.fs().get_attributes(kRootInode));
   root_node_.path = "/";
   root_node_.node = root_;
@@ -112,7 +127,7 @@ Status UpperTree::walk(UpperLayer& upper, TreeFinder& base) {
     pending.pop_back();
     std::vector<DirEntry> entries = WARREN_TRY(list_dir(upper.fs(), dir.node.inode, DirDetail::kAttributes));
     for (const DirEntry& entry : entries) {
-      UpperNode node = WARREN_TRY(look(dir, entry, base));
+      UpperNode node = WARREN_TRY(look(overlay, dir, entry, base));
       bool shows_place =
           node.base_path == node.place || (node.origin != nullptr && node.origin->base_path == node.place);
       if (node.there && !shows_place) hidden_.insert(node.place);

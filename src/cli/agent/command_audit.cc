@@ -7,6 +7,7 @@
 #include "agent/record/audit_trail.h"
 #include "base/path.h"
 #include "base/printable.h"
+#include "cli/changes/session_here.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/text.h"
@@ -232,30 +233,30 @@ Command make_audit_show() {
           .options = filter_options({{.name = "limit",
                                       .letter = 'n',
                                       .value = "N",
-                                      .help = "show at most so many, the newest",
+                                      .help = "show at most this many, the newest",
                                       .kind = ValueKind::kCount,
                                       .fallback = "100"},
                                      {.name = "all", .help = "show all of them"},
                                      json_option()}),
           .subcommands = {},
-          .handler = run_audit_show};
+          .handler = in_session_here<run_audit_show>};
 }
 
 Command make_audit_tail() {
   return {.name = "tail",
-          .summary = "Show the newest events, and those to come",
+          .summary = "Show the newest events, and new ones as they come",
           .details = "",
           .positionals = {},
           .options = filter_options({{.name = "lines",
                                       .letter = 'n',
                                       .value = "N",
-                                      .help = "how many to begin with",
+                                      .help = "how many to start with",
                                       .kind = ValueKind::kCount,
                                       .fallback = "10"},
-                                     {.name = "follow", .letter = 'f', .help = "go on until interrupted"},
+                                     {.name = "follow", .letter = 'f', .help = "keep running until interrupted"},
                                      json_option()}),
           .subcommands = {},
-          .handler = run_audit_tail};
+          .handler = in_session_here<run_audit_tail>};
 }
 
 Command make_audit_verify() {
@@ -271,12 +272,12 @@ Command make_audit_verify() {
                        .is_list = true},
                       {.name = "from",
                        .value = "ROW",
-                       .help = "take the rows before this one for granted, as after a lost key",
+                       .help = "trust the rows before this one, for example after a lost key",
                        .kind = ValueKind::kCount},
-                      {.name = "accept", .help = "from now on take the trail as it is for the whole one"},
+                      {.name = "accept", .help = "accept the trail as it is now as the complete one"},
                       json_option()},
           .subcommands = {},
-          .handler = run_audit_verify};
+          .handler = in_session_here<run_audit_verify>};
 }
 
 Command make_audit_export() {
@@ -286,7 +287,7 @@ Command make_audit_export() {
           .positionals = {},
           .options = filter_options({}),
           .subcommands = {},
-          .handler = run_audit_export};
+          .handler = in_session_here<run_audit_export>};
 }
 
 Command make_audit_anchor() {
@@ -298,10 +299,10 @@ Command make_audit_anchor() {
           .positionals = {{.name = "WHERE", .help = "a file, agent:ID, or the address of a backend"}},
           .options = {{.name = "every",
                        .value = "DURATION",
-                       .help = "go on, and do it again after this time whenever the trail has grown",
+                       .help = "keep running, and repeat after this time whenever the trail has grown",
                        .kind = ValueKind::kDuration}},
           .subcommands = {},
-          .handler = run_audit_anchor};
+          .handler = in_session_here<run_audit_anchor>};
 }
 
 }  // namespace
@@ -313,21 +314,22 @@ Command make_audit() {
       .details =
           "Every operation through the namespace and in `warren run` is recorded, with what was refused, as a chain "
           "of keyed hashes. The key is yours: WARREN_AUDIT_KEY, WARREN_AUDIT_KEY_COMMAND or "
-          "~/.config/warren/audit.key.",
-      .positionals = {id_argument()},
+          "~/.config/warren/audit.key. Without ID, it means the only session of this directory. If an agent has the "
+          "name of a command, such as 'show', the first word is the agent.",
+      .positionals = {optional_id_argument()},
       .options = {},
       .subcommands = {make_audit_show(), make_audit_tail(), make_audit_verify(), make_audit_export(),
                       make_audit_anchor(),
                       switch_command("on", "Record changes and refusals of every door",
                                      "Processes that have the agent open apply it when they reopen it.",
-                                     run_audit_switch<AuditLevel::kOn>),
+                                     in_session_here<run_audit_switch<AuditLevel::kOn>>),
                       switch_command("reads", "Record reads of every door too", "",
-                                     run_audit_switch<AuditLevel::kReads>),
+                                     in_session_here<run_audit_switch<AuditLevel::kReads>>),
                       switch_command("off", "Record nothing", "That it was switched off is recorded.",
-                                     run_audit_switch<AuditLevel::kOff>),
+                                     in_session_here<run_audit_switch<AuditLevel::kOff>>),
                       switch_command("rotate", "Use a new key from now on",
                                      "The new key is for all agents; the old ones stay in the key file, for verify.",
-                                     run_audit_rotate)},
+                                     in_session_here<run_audit_rotate>)},
       .handler = nullptr};
 }
 

@@ -30,14 +30,15 @@ Result<Exit> run_backup(Context& context, const Arguments& args) {
 }  // namespace
 
 Command make_backup() {
-  return {.name = "backup",
-          .summary = "Copy an agent to a new file, even while it is in use",
-          .details = "The copy is checked as `restore` checks it. One with faults is kept; the exit status is 1 then.",
-          .positionals = {id_argument(),
-                          {.name = "FILE", .help = "the copy; must not exist", .suggest = Suggest::kHostFiles}},
-          .options = {json_option()},
-          .subcommands = {},
-          .handler = run_backup};
+  return {
+      .name = "backup",
+      .summary = "Copy an agent to a new file, even while it is in use",
+      .details = "The copy is checked as `restore` checks it. A copy with faults is kept, and the exit status is 1.",
+      .positionals = {id_argument(),
+                      {.name = "FILE", .help = "the copy; must not exist", .suggest = Suggest::kHostFiles}},
+      .options = {json_option()},
+      .subcommands = {},
+      .handler = run_backup};
 }
 
 }  // namespace warren::cli

@@ -14,6 +14,8 @@
 #include "cli/agent/checkpoint_remote.h"
 #include "cli/agent/encrypt_files.h"
 #include "cli/changes/changes_output.h"
+#include "cli/changes/diff_overview.h"
+#include "cli/changes/session_here.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/attributes_json.h"
@@ -119,8 +121,10 @@ void print_past_diff(Context& context, const Arguments& args, const PastDiff& di
     out.json(list);
     return;
   }
-  for (const TreeChange& change : diff.changes) {
-    out.line(args.has("name-only") ? path_in_line(change.path) : change_line(change));
+  if (args.has("name-only")) {
+    for (const TreeChange& change : diff.changes) out.line(path_in_line(change.path));
+  } else {
+    print_past_overview(out, diff.changes, args.has("all") ? Fold::kNo : Fold::kYes);
   }
   for (const MountedChange& change : diff.mounted) {
     std::string path = path_in_line(change.path);
@@ -274,37 +278,38 @@ Positional which_argument(Times times = Times::kOnce) {
 }
 
 Command make_checkpoint_diff() {
-  return {
-      .name = "diff",
-      .summary = "Show what changed between two checkpoints, or since one",
-      .details =
-          "Prints one line for each change, as `warren diff` does; k is a key, m is in working memory or in what is "
-          "mounted. Times alone do not count.",
-      .positionals = {{.name = "A", .help = "a checkpoint: its id or name", .suggest = Suggest::kCheckpoints},
-                      {.name = "B",
-                       .help = "a second one; default: now",
-                       .times = Times::kOptional,
-                       .suggest = Suggest::kCheckpoints}},
-      .options =
-          with_checkpoint_mounts({{.name = "patch", .letter = 'p', .help = "print a patch for git apply and patch -p1"},
-                                  {.name = "name-only", .help = "print only the paths"},
-                                  {.name = "exit-code", .help = "exit with 1 if there are changes"},
-                                  json_option()}),
-      .subcommands = {},
-      .handler = run_checkpoint_diff};
+  return {.name = "diff",
+          .summary = "Show what changed between two checkpoints, or since one",
+          .details =
+              "Prints one line for each change, or for a directory that is wholly new or gone, as `warren diff` does; "
+              "k is a "
+              "key, m is in working memory or in what is mounted. Times alone do not count.",
+          .positionals = {{.name = "A", .help = "a checkpoint: its id or name", .suggest = Suggest::kCheckpoints},
+                          {.name = "B",
+                           .help = "a second one; default: now",
+                           .times = Times::kOptional,
+                           .suggest = Suggest::kCheckpoints}},
+          .options = with_checkpoint_mounts(
+              {{.name = "patch", .letter = 'p', .help = "print a patch for git apply and patch -p1"},
+               {.name = "name-only", .help = "print only the paths"},
+               {.name = "all", .letter = 'a', .help = "list every change instead of folding directories"},
+               {.name = "exit-code", .help = "exit with 1 if there are changes"},
+               json_option()}),
+          .subcommands = {},
+          .handler = in_session_here<run_checkpoint_diff>};
 }
 
 Command make_checkpoint_restore() {
   return {
       .name = "restore",
-      .summary = "Make an agent, or some paths, what they were",
+      .summary = "Restore an agent, or some of its paths, to an earlier state",
       .details =
           "Restores files and keys; with a base, also what the agent has recorded about it. Working memory and "
-          "what is mounted in the namespace become what they were, as far as the checkpoint covers them. The trails "
-          "of tool calls and of the audit stay. A checkpoint is taken first, so that a restore can be undone. "
+          "what is mounted in the namespace become what they were, as far as the checkpoint covers them. The tool-call "
+          "trail and the audit trail stay. A checkpoint is taken first, so that a restore can be undone. "
           "Directories where the agent is mounted show the restored state at once. With PATH only these paths are "
           "restored, with everything below them; what did not exist then is removed. Files that a pattern of `encrypt` "
-          "matches are encrypted with its present key; exits with 1 if that key is missing.",
+          "matches are encrypted with its current key; exits with 1 if that key is missing.",
       .positionals = {which_argument(),
                       {.name = "PATH",
                        .help = "only these paths, also deleted ones",
@@ -312,14 +317,14 @@ Command make_checkpoint_restore() {
                        .suggest = Suggest::kPaths}},
       .options = with_checkpoint_mounts({json_option()}),
       .subcommands = {},
-      .handler = run_checkpoint_restore};
+      .handler = in_session_here<run_checkpoint_restore>};
 }
 
 }  // namespace
 
 Command make_checkpoint() {
   Command take{.name = "take",
-               .summary = "Keep the agent's present state",
+               .summary = "Keep the agent's current state",
                .details =
                    "Costs what has changed since the last checkpoint; the first one copies everything. Also "
                    "covers working memory and what is mounted in the namespace, by the options below and by the "
@@ -327,32 +332,32 @@ Command make_checkpoint() {
                .positionals = {{.name = "NAME", .help = "a name for it; need not be unique"}},
                .options = with_checkpoint_mounts({json_option()}),
                .subcommands = {},
-               .handler = run_checkpoint_take};
+               .handler = in_session_here<run_checkpoint_take>};
   Command list{.name = "list",
                .summary = "List an agent's checkpoints",
                .details = "",
                .positionals = {},
                .options = {json_option()},
                .subcommands = {},
-               .handler = run_checkpoint_list};
+               .handler = in_session_here<run_checkpoint_list>};
   Command show{.name = "show",
                .summary = "Show when and why a checkpoint was taken, and what it stored",
                .details = "",
                .positionals = {which_argument()},
                .options = {json_option()},
                .subcommands = {},
-               .handler = run_checkpoint_show};
+               .handler = in_session_here<run_checkpoint_show>};
   Command remove{.name = "remove",
                  .summary = "Remove checkpoints",
                  .details = "The agent and its other checkpoints stay as they are.",
                  .positionals = {which_argument(Times::kOnceOrMore)},
                  .options = {json_option()},
                  .subcommands = {},
-                 .handler = run_checkpoint_remove};
+                 .handler = in_session_here<run_checkpoint_remove>};
   Command prune{
       .name = "prune",
       .summary = "Remove old checkpoints",
-      .details = "With both options, only checkpoints are removed that both allow.",
+      .details = "With both options, a checkpoint is removed only if both allow it.",
       .positionals = {},
       .options = {{.name = "keep", .letter = 'n', .value = "N", .help = "keep the newest N", .kind = ValueKind::kCount},
                   {.name = "older-than",
@@ -361,11 +366,14 @@ Command make_checkpoint() {
                    .kind = ValueKind::kDuration},
                   json_option()},
       .subcommands = {},
-      .handler = run_checkpoint_prune};
+      .handler = in_session_here<run_checkpoint_prune>};
   return {.name = "checkpoint",
           .summary = "Keep an agent's states, compare them, and return to one",
-          .details = "Checkpoints are in the agent file. `warren restore` restores a whole agent from a backup.",
-          .positionals = {id_argument()},
+          .details =
+              "Checkpoints are in the agent file. `warren restore` restores a whole agent from a backup. Without ID, "
+              "it means the only session of this directory. If an agent has the name of a command, such as 'list', the "
+              "first word is the agent.",
+          .positionals = {optional_id_argument()},
           .options = {},
           .subcommands = {take, list, show, make_checkpoint_diff(), make_checkpoint_restore(), remove, prune,
                           make_checkpoint_push(), make_checkpoint_pull(), make_checkpoint_remote()},

@@ -8,6 +8,7 @@
 #include "cli/agent/checkpoint_remote.h"
 #include "cli/agent/copy_faults.h"
 #include "cli/agent/encrypt_files.h"
+#include "cli/changes/session_here.h"
 #include "cli/context.h"
 #include "cli/show/progress.h"
 #include "cli/show/text.h"
@@ -80,11 +81,12 @@ Result<Exit> run_checkpoint_push(Context& context, const Arguments& args) {
 // Of an agent that may not exist here.
 Result<std::string> id_in_store(const Arguments& args) {
   if (std::optional<std::string> from = args.find("from")) return *from;
-  const std::string& id = args.get("ID");
+  std::string id(session_id_of(args.get("ID")));
   return is_agent_id(id) ? id : agent_id_of(id);
 }
 
 Result<Exit> run_checkpoint_pull(Context& context, const Arguments& args) {
+  if (!args.has("ID")) return refuse(context, "pull needs an ID, which names the agent that it makes");
   auto store = WARREN_TRY(open_push_store(args.get("ADDRESS"), context.clock));
   std::string from = WARREN_TRY(id_in_store(args));
   PullOptions options{.agent_id = from,
@@ -122,7 +124,9 @@ void print_pushed(Output& out, const PushedState& state) {
   out.line(fmt::format("{:<24}  {:<8}  {:>10}  {}", state.name, agent, out.size(state.size_bytes), checkpoints));
 }
 
-Result<Exit> run_checkpoint_remote(Context& context, const Arguments& args) {
+Result<Exit> run_checkpoint_remote(Context& context, const Arguments& given) {
+  Arguments args = given;
+  if (!args.has("from")) args = WARREN_TRY(with_session_here(given));
   auto store = WARREN_TRY(open_push_store(args.get("ADDRESS"), context.clock));
   std::string from = WARREN_TRY(id_in_store(args));
   std::vector<std::string> names = WARREN_TRY(list_pushed(*store, from).within(quote(store->name())));
@@ -161,24 +165,25 @@ Option from_option() {
 }  // namespace
 
 Command make_checkpoint_push() {
-  return {
-      .name = "push",
-      .summary = "Store the agent and its checkpoints elsewhere",
-      .details =
-          "Sends only what is not there yet. Works while the agent is in use. Refused if what was pushed there "
-          "last is another agent of the same name. What is stored is checked as `pull` checks it. One with faults is "
-          "stored, too; the exit status is 1 then.",
-      .positionals = {address_argument()},
-      .options = {{.name = "verify", .help = "read what is there already, and send what is damaged again"},
-                  json_option()},
-      .subcommands = {},
-      .handler = run_checkpoint_push};
+  return {.name = "push",
+          .summary = "Store the agent and its checkpoints elsewhere",
+          .details =
+              "Sends only what is not there yet. Works while the agent is in use. Refused if what was pushed there "
+              "last is another agent of the same name. What is stored is checked as `pull` checks it. An agent with "
+              "faults is stored too, and the exit status is 1.",
+          .positionals = {address_argument()},
+          .options = {{.name = "verify", .help = "read what is there already, and send what is damaged again"},
+                      json_option()},
+          .subcommands = {},
+          .handler = in_session_here<run_checkpoint_push>};
 }
 
 Command make_checkpoint_pull() {
   return {.name = "pull",
-          .summary = "Make the agent what was pushed",
-          .details = "Every part is compared with its hash, and the agent is checked like a backup.",
+          .summary = "Restore the agent from what was pushed",
+          .details =
+              "Every part is compared with its hash, and the agent is checked like a backup. ID is needed here: it "
+              "names the agent that is made or replaced.",
           .positionals = {address_argument()},
           .options = {{.name = "state", .value = "STATE", .help = "as listed by `remote`; default: the newest"},
                       from_option(),

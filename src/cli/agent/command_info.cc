@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "agent/agent_state.h"
+#include "cli/changes/session_here.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/attributes_json.h"
@@ -71,10 +72,10 @@ Command make_info() {
   return {.name = "info",
           .summary = "Show an agent's size, counts and fragmentation",
           .details = "",
-          .positionals = {id_argument()},
+          .positionals = {optional_id_argument()},
           .options = {json_option()},
           .subcommands = {},
-          .handler = run_info};
+          .handler = in_session_here<run_info>};
 }
 
 }  // namespace warren::cli

@@ -214,18 +214,19 @@ Command make_key() {
 Command make_rekey() {
   std::vector<Option> options = key_options();
   options.push_back(json_option());
-  return {
-      .name = "rekey",
-      .summary = "Encrypt an encrypted agent, or its encrypted files, with a new key",
-      .details =
-          "Without an option the new key is random. Without a pattern, the whole agent gets it: it must not be open, "
-          "is written anew and replaced when that is complete. With patterns, as they were given to `encrypt`, their "
-          "files and all that share their key get it, one by one; interrupted, the same command goes on. Backups and "
-          "checkpoints keep the key that they were made with.",
-      .positionals = {id_argument(), pattern_argument()},
-      .options = options,
-      .subcommands = {},
-      .handler = run_rekey};
+  return {.name = "rekey",
+          .summary = "Encrypt an encrypted agent, or its encrypted files, with a new key",
+          .details =
+              "Without an option the new key is random. Without a pattern, the whole agent gets it: it must not be "
+              "open, and is written to a new file, which replaces the old one when complete. With patterns, as they "
+              "were given to `encrypt`, their "
+              "files and all that share their key get it, one by one; if it is interrupted, the same command "
+              "continues. Backups and "
+              "checkpoints keep the key that they were made with.",
+          .positionals = {id_argument(), pattern_argument()},
+          .options = options,
+          .subcommands = {},
+          .handler = run_rekey};
 }
 
 Command make_encrypt() {
@@ -235,13 +236,15 @@ Command make_encrypt() {
       .name = "encrypt",
       .summary = "Encrypt an agent, or only files whose path matches a pattern",
       .details =
-          "Without an option the key is random. The agent must not be open. Without a pattern, all of it is "
-          "encrypted: it is written anew and replaced when that is complete. With patterns, the content of matching "
+          "Without an option the key is random. The agent must not be open. Without a pattern, all of it is encrypted: "
+          "it is written to a new file, which replaces the old one when complete. With patterns, the content of "
+          "matching "
           "files is encrypted, of those that exist and of new ones. Names and sizes stay visible, and so does what is "
           "not "
           "a file: /mem/working, keys and values, the audit trail. Of several patterns that match a path, the one with "
           "the longer part before its first wildcard decides. "
-          "Interrupted, the same command goes on; it exits with 1 while unencrypted content may be left in the file. "
+          "If it is interrupted, the same command continues; it exits with 1 while unencrypted content may be left in "
+          "the file. "
           "Backups, forks and checkpoints stay as they are, and what was in "
           "the old file may still be on the disk until it is overwritten.",
       .positionals = {id_argument(), pattern_argument()},
@@ -251,17 +254,17 @@ Command make_encrypt() {
 }
 
 Command make_decrypt() {
-  return {
-      .name = "decrypt",
-      .summary = "Make an encrypted agent an ordinary one, or decrypt files whose path matches a pattern",
-      .details =
-          "The agent must not be open. Without a pattern, a whole encrypted agent is written anew and replaced when "
-          "that is complete. With patterns, these end, and files that match are decrypted, except those that "
-          "another pattern matches.",
-      .positionals = {id_argument(), pattern_argument()},
-      .options = {json_option()},
-      .subcommands = {},
-      .handler = run_decrypt};
+  return {.name = "decrypt",
+          .summary = "Remove the encryption of an agent, or of files whose path matches a pattern",
+          .details =
+              "The agent must not be open. Without a pattern, a whole encrypted agent is written to a new file, which "
+              "replaces the old one when complete. With patterns, these no longer apply, and files that match are "
+              "decrypted, except those that "
+              "another pattern matches.",
+          .positionals = {id_argument(), pattern_argument()},
+          .options = {json_option()},
+          .subcommands = {},
+          .handler = run_decrypt};
 }
 
 }  // namespace warren::cli

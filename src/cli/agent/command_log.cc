@@ -73,6 +73,17 @@ void print_log(Context& context, const std::vector<LogEvent>& events) {
   }
 }
 
+// The journal has no names: the only way to learn who did it is the audit trail.
+void print_how_to_learn_who(Context& context, const std::string& id, const Agent& agent,
+                            const std::vector<LogEvent>& events) {
+  bool is_recorded = agent.audit_level() == AuditLevel::kOn || agent.audit_level() == AuditLevel::kReads;
+  bool is_missing = std::ranges::any_of(
+      events, [](const LogEvent& event) { return event.source == LogSource::kJournal && event.who.empty(); });
+  if (is_recorded || !is_missing || !context.out.is_terminal()) return;
+  context.err.line(fmt::format("hint: '-': who did it was not recorded; `warren audit {} on` records it from now on",
+                               context.err.name(id)));
+}
+
 Result<std::unique_ptr<Agent>> open_for_log(Context& context, const Arguments& args) {
   // What the path is now needs the base; everything else works without it. Nothing here is recorded as reading.
   Layers layers = args.has("PATH") ? Layers::kMerged : Layers::kOwn;
@@ -91,6 +102,7 @@ Result<Exit> run_log(Context& context, const Arguments& given) {
     return Exit::kOk;
   }
   print_log(context, events);
+  print_how_to_learn_who(context, args.get("ID"), *agent, events);
   if (!events.empty()) return Exit::kOk;
   if (filter.path && !WARREN_TRY(exists(agent->fs(), *filter.path))) {
     return Error(Code::kNotFound, fmt::format("there is no {}, neither now nor on the record", quote(*filter.path)));
@@ -117,7 +129,7 @@ Command make_log() {
           .options = {{.name = "limit",
                        .letter = 'n',
                        .value = "N",
-                       .help = "show at most so many, the newest",
+                       .help = "show at most this many, the newest",
                        .kind = ValueKind::kCount,
                        .fallback = "100"},
                       {.name = "all", .help = "show all of them"},

@@ -1,3 +1,4 @@
+#include "cli/changes/session_here.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/call_output.h"
@@ -64,10 +65,10 @@ Command make_timeline() {
   return {.name = "timeline",
           .summary = "Show an agent's tool calls",
           .details = "Filters apply before the limit.",
-          .positionals = {id_argument()},
+          .positionals = {optional_id_argument()},
           .options = options,
           .subcommands = {},
-          .handler = run_timeline};
+          .handler = in_session_here<run_timeline>};
 }
 
 }  // namespace warren::cli

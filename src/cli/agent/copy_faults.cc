@@ -32,7 +32,7 @@ void set_faults(Json& json, const CopyFaults& faults) {
 }
 
 Option unchecked_option() {
-  return {.name = "unchecked", .help = "also if it has faults, which are named; default: it is refused then"};
+  return {.name = "unchecked", .help = "take an agent with faults, too, and name them; by default it is refused"};
 }
 
 FaultyCopy faulty_copy(const Arguments& args) {

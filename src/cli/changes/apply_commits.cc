@@ -80,7 +80,7 @@ Result<bool> is_only_named(const Arguments& args, const CommitsPlan& plan, const
 
 std::vector<Option> commit_options() {
   return {{.name = "commits", .help = "bring only the agent's commits, as a branch, and write no files"},
-          {.name = "no-commits", .help = "write everything as files, also what the agent has committed"},
+          {.name = "no-commits", .help = "write everything as files, including what the agent has committed"},
           {.name = "branch", .value = "NAME", .help = "the branch for the agent's commits [default: warren/ID]"},
           {.name = "from", .value = "BRANCH", .help = "with --commits: the agent's branch to bring [default: HEAD]"}};
 }

@@ -35,7 +35,7 @@ bool is_wanted_state(const Arguments& args, const std::string& state) {
 Option if_state_option() {
   return {.name = "if-state",
           .value = "STATE",
-          .help = "write nothing if the changes are others than a dry run with --json had shown (its \"state\")"};
+          .help = "write nothing unless the changes are still those that a dry run with --json showed (its \"state\")"};
 }
 
 }  // namespace warren::cli

@@ -12,9 +12,24 @@
 
 namespace warren::cli {
 
+void print_vanished(Output& err, const std::vector<std::string>& paths) {
+  constexpr std::size_t kNamed = 5;
+  for (std::size_t i = 0; i < paths.size() && i < kNamed; ++i) {
+    err.print("left out, since the agent removed or replaced it meanwhile: {}\n", err.name(paths[i]));
+  }
+  if (paths.size() > kNamed) err.print("left out for the same reason: {} more\n", paths.size() - kNamed);
+}
+
+void print_changed_since(Output& err, const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    err.print("the agent changed {} again during the apply: that change is not applied yet\n", err.name(path));
+  }
+}
+
 void print_recovery(Output& err, const Recovery& recovery) {
   if (recovery.is_finished) {
     err.line("an apply of this agent was interrupted; it is finished now");
+    print_changed_since(err, recovery.changed_since);
     return;
   }
   err.print("an interrupted apply of this agent was undone ({})\n", err.name(recovery.reason));

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "changes/change_word.h"
 #include "changes/changes.h"
@@ -12,6 +13,8 @@
 
 namespace warren::cli {
 
+void print_vanished(Output& err, const std::vector<std::string>& paths);       // what leave_out_vanished returns
+void print_changed_since(Output& err, const std::vector<std::string>& paths);  // ApplyReport::changed_since
 // Prints to standard error that an interrupted apply, or undo, was finished or taken back.
 void print_recovery(Output& err, const Recovery& recovery);
 void print_recovery(Output& err, const UndoRecovery& recovery);

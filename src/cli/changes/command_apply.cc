@@ -55,14 +55,6 @@ Json changes_json(const std::vector<TreeChange>& changes) {
 }
 
 // A busy agent may have thousands of temporary files.
-void print_vanished(Output& err, const std::vector<std::string>& paths) {
-  constexpr std::size_t kNamed = 5;
-  for (std::size_t i = 0; i < paths.size() && i < kNamed; ++i) {
-    err.print("left out, since the agent removed or replaced it meanwhile: {}\n", err.name(paths[i]));
-  }
-  if (paths.size() > kNamed) err.print("left out for the same reason: {} more\n", paths.size() - kNamed);
-}
-
 void print_applied(Context& context, const Arguments& args, const AgentOverlay& overlay,
                    const std::vector<TreeChange>& changes, const MergedContents& contents, const ApplyReport& report,
                    const std::vector<ApplyQuestion>& questions, const CommitsPlan* commits) {
@@ -93,10 +85,7 @@ void print_applied(Context& context, const Arguments& args, const AgentOverlay& 
   }
   for (const auto& [path, content] : contents) out.print("merged: {}\n", out.name(path));
   for (const std::string& note : report.notes) context.err.line(context.err.name(note));
-  for (const std::string& path : report.changed_since) {
-    context.err.print("the agent changed {} again during the apply: that change is not applied yet\n",
-                      context.err.name(path));
-  }
+  print_changed_since(context.err, report.changed_since);
   print_vanished(context.err, report.left_out);
   if (commits != nullptr) print_commits(context, args, *commits);
   if (commits != nullptr && changes.empty()) return;
@@ -125,9 +114,17 @@ Result<Exit> write_patch_file(Context& context, const std::string& file, const A
 
 Result<Exit> write_elsewhere(Context& context, const Arguments& args, const AgentOverlay& overlay,
                              std::vector<TreeChange>& changes, PrivilegedPaths privileged) {
-  if (auto file = args.find("as-patch")) return write_patch_file(context, *file, overlay, changes);
+  if (auto file = args.find("as-patch")) {
+    auto view = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));  // one for all files
+    std::vector<std::string> left_out = WARREN_TRY(leave_out_vanished(overlay, {}, changes));
+    print_vanished(context.err, left_out);
+    return write_patch_file(context, *file, overlay, changes);
+  }
   if (auto branch = args.find("as-branch")) {
     if (!WARREN_TRY(agrees_to_base(context, args, overlay))) return Exit::kFailed;
+    auto view = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
+    std::vector<std::string> left_out = WARREN_TRY(leave_out_vanished(overlay, {}, changes));
+    print_vanished(context.err, left_out);
     std::string commit = WARREN_TRY(commit_to_branch(overlay, changes, *branch, args.find("message").value_or("")));
     context.out.print("branch {}: {}\n", context.out.name(*branch), commit);
     return Exit::kOk;

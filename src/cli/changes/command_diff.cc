@@ -115,10 +115,12 @@ Status print_patch(Output& out, const AgentOverlay& overlay, const std::vector<T
   return write_patch(overlay, changes, sink, out.is_terminal() ? BinaryContent::kMentioned : BinaryContent::kIncluded);
 }
 
-Status show(Context& context, const Arguments& args, const AgentOverlay& overlay,
-            const std::vector<TreeChange>& changes, const std::vector<std::string>& paths) {
+Status show(Context& context, const Arguments& args, const AgentOverlay& overlay, std::vector<TreeChange>& changes,
+            const std::vector<std::string>& paths) {
   Output& out = context.out;
   auto view = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
+  std::vector<std::string> left_out = WARREN_TRY(leave_out_vanished(overlay, {}, changes));
+  print_vanished(context.err, left_out);
   if (args.has("json")) {
     Json list = Json::array();
     for (const TreeChange& change : changes) {
@@ -241,7 +243,7 @@ Command make_diff() {
           "PATH "
           "names it: what the agent has committed is named instead. "
           "PATH is a path, which includes everything below it, or a pattern: * ? [a-z] **. "
-          "With A..B as ID, shows what session B has that session A has not.",
+          "With A..B as ID, shows what session B has and session A does not.",
       .positionals = {optional_id_argument(), changed_path_argument()},
       .options = {{.name = "patch", .letter = 'p', .help = "print a patch for git apply and patch -p1"},
                   {.name = "stat", .help = "print the number of changed lines for each file"},

@@ -17,7 +17,7 @@ Command make_review() {
           "Shows the tree of changes and the patch of the selected one, side by side if the terminal is wide "
           "enough. Space takes or leaves a change, a directory or a part of a file; enter applies what is taken, "
           "after a question; q quits and writes nothing; ? shows all keys. What is left stays a change of the "
-          "agent. Commits do not count here: `warren apply --commits` brings them.",
+          "agent. Commits are not part of it: `warren apply --commits` brings them.",
       .positionals = {optional_id_argument(), changed_path_argument()},
       .options = {exclude_option(),
                   keep_option(),

@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 
 #include "agent/locate.h"
+#include "agent/sessions.h"
 #include "base/path.h"
 #include "changes/undo/undo.h"
 #include "changes/undo/undone_changes.h"
+#include "changes/upper/tree_finder.h"
 #include "cli/changes/apply_consent.h"
 #include "cli/changes/changes_output.h"
+#include "cli/changes/session_here.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/text.h"
@@ -88,11 +91,45 @@ Result<std::vector<KeptApply>> list_of_agent(const NamedAgent& agent) {
   return all;
 }
 
+// What was applied to the current directory or one above it. The home is above all of a user's projects: what was
+// applied to it counts only there.
+Result<UndoChoice> applied_here() {
+  std::string here = WARREN_TRY(canonical_host_path("."));
+  std::string home = WARREN_TRY(home_directory());
+  return UndoChoice([here, home](const ApplyRecord& record) {
+    return is_at_or_below(here, record.base) && (record.base == here || record.base != home);
+  });
+}
+
+// The last apply of the only agent that has applied something here. Its session may be gone: an apply of everything
+// deletes it.
+Result<KeptApply> choose_kept_here() {
+  UndoChoice is_here = WARREN_TRY(applied_here());
+  std::vector<KeptApply> all = WARREN_TRY(list_kept());
+  std::erase_if(all,
+                [&](const KeptApply& kept) { return kept.record.kind != RecordKind::kApply || !is_here(kept.record); });
+  if (all.empty()) {
+    return Error(Code::kNotFound, "no apply to this directory, or to one above it, can be undone",
+                 "`warren undo --list` shows what there is");
+  }
+  std::vector<std::string> agents;
+  std::vector<std::string> labels;
+  for (const KeptApply& kept : all) {
+    if (std::ranges::count(agents, kept.record.agent) > 0) continue;
+    agents.push_back(kept.record.agent);
+    labels.push_back(kept.record.label);
+  }
+  if (labels.size() == 1) return all.front();
+  return Error(Code::kConflict, "several agents have applied changes to this directory: which one is meant?",
+               which_one_hint(labels));
+}
+
 Result<UndoChoice> asked_undos(const Arguments& args) {
   if (std::optional<std::string> name = args.find("record")) {
     return UndoChoice([name = "-" + *name](const ApplyRecord& record) { return record.undoes.ends_with(name); });
   }
-  if (!args.has("ID")) return UndoChoice([](const ApplyRecord&) { return true; });
+  if (!args.has("ID") && args.has("list")) return UndoChoice([](const ApplyRecord&) { return true; });
+  if (!args.has("ID")) return applied_here();
   NamedAgent agent = WARREN_TRY(NamedAgent::find(args.get("ID")));
   return UndoChoice([agent = std::move(agent)](const ApplyRecord& record) { return agent.owns(record); });
 }
@@ -104,6 +141,7 @@ Result<KeptApply> choose_kept(const Arguments& args) {
     if (found != all.end()) return *found;
     return Error(Code::kNotFound, fmt::format("no kept apply {}", quote(*name)), "`warren undo --list` lists them");
   }
+  if (!args.has("ID")) return choose_kept_here();
   const std::string& id = args.get("ID");
   NamedAgent agent = WARREN_TRY(NamedAgent::find(id));
   std::vector<KeptApply> all = WARREN_TRY(list_of_agent(agent));
@@ -212,9 +250,8 @@ Exit end_undo_recovery(Context& context, const Arguments& args, const std::vecto
 }
 
 Result<Exit> run_undo(Context& context, const Arguments& args) {
-  int ways = (args.has("ID") ? 1 : 0) + (args.has("record") ? 1 : 0);
-  if (args.has("list") ? args.has("record") : ways != 1)
-    return refuse(context, "undo needs either ID, or --record NAME, or --list");
+  if (args.has("record") && (args.has("ID") || args.has("list")))
+    return refuse(context, "--record cannot be used with ID or --list");
   std::vector<UndoRecovery> recovered = WARREN_TRY(recover_asked(context, args));
   bool is_finished =
       std::all_of(recovered.begin(), recovered.end(), [](const UndoRecovery& one) { return one.is_finished; });
@@ -234,11 +271,12 @@ Command make_undo() {
       .name = "undo",
       .summary = "Restore what an apply replaced in the base",
       .details =
-          "Undoes the agent's last apply that has not been undone yet. It is refused if something that the apply wrote "
+          "Undoes the agent's last apply that has not been undone yet. Without ID, it means the only agent that has "
+          "applied something to this directory or to one above it. It is refused if something that the apply wrote "
           "has been changed since. If an undo was interrupted, the next one only finishes it. The agent's version is "
           "kept too: `undo --record NAME` brings it back.",
       .positionals = {{.name = "ID",
-                       .help = "the agent: an id in ./.agentfs, or the path of its file",
+                       .help = "the agent: an id in ./.agentfs, the path of its file, or a session",
                        .times = Times::kOptional,
                        .suggest = Suggest::kAgents}},
       .options = {{.name = "list", .letter = 'l', .help = "list what can be undone, for one agent or for all"},

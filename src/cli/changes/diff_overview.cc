@@ -48,7 +48,35 @@ std::string single_line(const Output& out, const TreeChange& change) {
   return out.paint(ink_of(line[0]), line.substr(0, 1)) + line.substr(1);
 }
 
+// "  [only its mode: 644 to 755]", or "".
+std::string metadata_remark(const TreeChange& change) {
+  std::string metadata = metadata_note(change);
+  return metadata.empty() ? "" : fmt::format("  [{}]", metadata);
+}
+
+// `notes`: one for each change, to be added to its line.
+void print_overview_lines(Output& out, const std::vector<TreeChange>& changes, const OverviewOptions& options,
+                          const std::vector<std::string>& notes) {
+  for (const OverviewLine& line : make_overview(changes, options)) {
+    if (!line.folded.empty()) {
+      out.line(folded_line(out, line));
+      continue;
+    }
+    out.line(single_line(out, *line.change) + notes[static_cast<std::size_t>(line.change - changes.data())]);
+  }
+}
+
 }  // namespace
+
+void print_past_overview(Output& out, const std::vector<TreeChange>& changes, Fold fold) {
+  OverviewOptions options;
+  std::vector<std::string> notes;
+  for (const TreeChange& change : changes) {
+    notes.push_back(metadata_remark(change));
+    options.notable.push_back(fold == Fold::kNo || !notes.back().empty());
+  }
+  print_overview_lines(out, changes, options, notes);
+}
 
 Status print_overview(Output& out, const AgentOverlay& overlay, const std::vector<TreeChange>& changes,
                       const std::vector<std::string>& named, Fold fold) {
@@ -60,8 +88,7 @@ Status print_overview(Output& out, const AgentOverlay& overlay, const std::vecto
   for (const TreeChange& change : changes) {
     Remarks remarks = WARREN_TRY(remarks_of(overlay, change));
     std::string note = remarks_text(out, remarks);
-    std::string metadata = metadata_note(change);
-    if (note.empty() && !metadata.empty()) note = fmt::format("  [{}]", metadata);
+    if (note.empty()) note = metadata_remark(change);
     auto conflict = conflict_at.find(change.path);
     if (conflict != conflict_at.end())
       note += "  " + out.paint(Ink::kRed, fmt::format("[conflict: {}]", *conflict->second));
@@ -72,13 +99,7 @@ Status print_overview(Output& out, const AgentOverlay& overlay, const std::vecto
     if (Glob(path).is_plain()) options.named.push_back(path.starts_with('/') ? path : "/" + path);
   }
   if (fold == Fold::kYes) options.ignored = list_ignored(overlay, changes);
-  for (const OverviewLine& line : make_overview(changes, options)) {
-    if (!line.folded.empty()) {
-      out.line(folded_line(out, line));
-      continue;
-    }
-    out.line(single_line(out, *line.change) + notes[static_cast<std::size_t>(line.change - changes.data())]);
-  }
+  print_overview_lines(out, changes, options, notes);
   return out.status();
 }
 

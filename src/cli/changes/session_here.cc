@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "agent/locate.h"
 #include "agent/sessions.h"
@@ -21,7 +22,51 @@ std::string unambiguous_id(const std::string& id) {
   return is_session ? fmt::format("{}{}", kSessionPrefix, session_id_of(id)) : id;
 }
 
+// The newest first.
+Result<std::vector<std::string>> list_ids_here(const std::string& here) {
+  std::vector<SessionInfo> found = WARREN_TRY(list_sessions());
+  std::erase_if(found, [&](const SessionInfo& one) { return one.base.empty() || !is_at_or_below(here, one.base); });
+  std::ranges::sort(found, [](const SessionInfo& a, const SessionInfo& b) { return a.used_at > b.used_at; });
+  std::vector<std::string> ids;
+  for (SessionInfo& one : found) ids.push_back(std::move(one.id));
+  return ids;
+}
+
+std::string directory_of_arguments(const Arguments& args) { return args.find("directory").value_or("."); }
+
+// By its id alone: a file that somebody puts into the current directory must not change what a command line means.
+bool is_id_here(const Arguments& before, std::string_view word) {
+  if (!is_agent_id(word)) return false;
+  Result<std::optional<struct stat>> file =
+      find_host_file(fmt::format("{}/{}", directory_of_arguments(before), path_of_agent(word)));
+  if (file.ok() && *file) return true;
+  Result<std::optional<std::string>> session = find_session_file(word);
+  return session.ok() && *session;
+}
+
 }  // namespace
+
+std::string which_one_hint(std::span<const std::string> newest_first) {
+  return fmt::format("give an ID, newest first: {}", fmt::join(newest_first, ", "));
+}
+
+std::optional<std::string> find_session_here(const std::string& directory) {
+  Result<std::string> here = canonical_host_path(directory);
+  if (!here.ok()) return std::nullopt;
+  Result<std::vector<std::string>> ids = list_ids_here(*here);
+  return ids.ok() && ids->size() == 1 ? std::optional(ids->front()) : std::nullopt;
+}
+
+void suggest_session_here(UsageError& error, std::span<const std::string> words) {
+  if (!error.verb_at || is_id_here(error.arguments, words[*error.verb_at])) return;
+  bool is_other_order = error.mistake == Mistake::kUnknownCommand && is_id_here(error.arguments, error.subject);
+  if (is_other_order) return;
+  std::optional<std::string> id = find_session_here(directory_of_arguments(error.arguments));
+  if (!id && error.mistake != Mistake::kMissingCommand) return;
+  std::vector<std::string> line(words.begin(), words.end());
+  line.insert(line.begin() + static_cast<std::ptrdiff_t>(*error.verb_at), id.value_or("ID"));
+  error.suggestion = fmt::format("warren {}", fmt::join(line, " "));
+}
 
 Result<Arguments> with_session_here(const Arguments& args) {
   Arguments whole = args;
@@ -30,21 +75,16 @@ Result<Arguments> with_session_here(const Arguments& args) {
     return whole;
   }
   std::string here = WARREN_TRY(canonical_host_path("."));
-  std::vector<SessionInfo> found = WARREN_TRY(list_sessions());
-  std::erase_if(found, [&](const SessionInfo& one) { return one.base.empty() || !is_at_or_below(here, one.base); });
+  std::vector<std::string> found = WARREN_TRY(list_ids_here(here));
   if (found.empty()) {
     return Error(Code::kNotFound, fmt::format("no session has {} as its base, or a directory above it", quote(here)),
                  "give an ID; `warren sessions` lists them");
   }
   if (found.size() > 1) {
-    std::sort(found.begin(), found.end(),
-              [](const SessionInfo& a, const SessionInfo& b) { return a.used_at > b.used_at; });
-    std::string ids;
-    for (const SessionInfo& one : found) ids += fmt::format("{}{}", ids.empty() ? "" : ", ", one.id);
     return Error(Code::kConflict, "there are several sessions of this directory: which one is meant?",
-                 fmt::format("give an ID, newest first: {}", ids));
+                 which_one_hint(found));
   }
-  whole.add("ID", fmt::format("{}{}", kSessionPrefix, found.front().id));
+  whole.add("ID", fmt::format("{}{}", kSessionPrefix, found.front()));
   return whole;
 }
 
@@ -54,7 +94,8 @@ Positional optional_id_argument() {
               "the agent: an id in ./.agentfs, the path of its file, or a session [default: the only session of "
               "this directory]",
           .times = Times::kOptional,
-          .suggest = Suggest::kAgents};
+          .suggest = Suggest::kAgents,
+          .is_known = is_id_here};
 }
 
 Positional changed_path_argument() {

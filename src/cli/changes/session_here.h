@@ -1,7 +1,12 @@
 // The session that a command without an ID means.
 #pragma once
 
+#include <optional>
+#include <span>
+#include <string>
+
 #include "base/result.h"
+#include "cli/context.h"
 #include "cli/syntax/args.h"
 
 namespace warren::cli {
@@ -10,6 +15,22 @@ namespace warren::cli {
 // session is "session:ID", which stays right if an apply writes a file with its name to the current directory.
 // kNotFound, kConflict with the sessions that it could be.
 Result<Arguments> with_session_here(const Arguments& args);
+
+// A handler whose arguments have gone through with_session_here().
+template <Handler kHandler>
+Result<Exit> in_session_here(Context& context, const Arguments& given) {
+  Arguments args = WARREN_TRY(with_session_here(given));
+  return kHandler(context, args);
+}
+
+// The id of that session; nullopt if there is none, or several. `directory`: instead of the current one.
+std::optional<std::string> find_session_here(const std::string& directory = ".");
+
+// For a mistake like "fs ls /notes", with a verb where the ID should be: names the ID to use in the suggestion.
+void suggest_session_here(UsageError& error, std::span<const std::string> words);
+
+// "give an ID, newest first: a, b": the hint where several are possible.
+std::string which_one_hint(std::span<const std::string> newest_first);
 
 Positional optional_id_argument();
 Positional changed_path_argument();  // PATH, after it

@@ -283,7 +283,7 @@ std::vector<Command> make_context_sources() {
        .help = "only files that match, as in .gitignore; repeatable",
        .is_list = true},
       {.name = "exclude", .value = "GLOB", .help = "not what matches; repeatable", .is_list = true},
-      {.name = "watch", .help = "go on until interrupted: follow the files and folders, deletions too"}};
+      {.name = "watch", .help = "keep running until interrupted, and follow changes and deletions"}};
   adding.insert(adding.end(), common.begin(), common.end());
   return {
       {.name = "add",

@@ -184,7 +184,7 @@ std::vector<Command> make_context_items() {
                    run_context_write),
       item_command("edit", "Replace, insert and delete lines of an item", {ref, patches}, {revision}, run_context_edit),
       item_command("info", "Show what is known about an item", {ref}, {}, run_context_info),
-      item_command("exists", "Exit with 0 if there is such an item or directory, with 1 if not", {ref}, {},
+      item_command("exists", "Check whether an item or directory exists; exit with 1 if not", {ref}, {},
                    run_context_exists),
       item_command("delete", "Delete an item or directory", {ref},
                    {{.name = "recursive", .letter = 'r', .help = "delete a directory and everything in it"}},

@@ -1,6 +1,7 @@
 // Commands about agents and their processes: agents, register, spawn, release.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <poll.h>
 
@@ -46,10 +47,22 @@ void show_agent(Context& context, const relay::AgentRow& agent, const relay::Lif
   context.out.print("\n");
 }
 
+// Leaves out agents that are gone: terminated, and without a directory here. One that was started by the relay and was
+// released keeps its directory.
+Status leave_out_removed(const relay::Root& root, std::vector<relay::AgentRow>& agents) {
+  std::vector<std::string> names = WARREN_TRY(root.list_agents());
+  std::set<std::string> there(names.begin(), names.end());
+  std::erase_if(agents, [&](const relay::AgentRow& agent) {
+    return agent.status == "terminated" && !there.contains(agent.name);
+  });
+  return Ok{};
+}
+
 Result<Exit> run_agents(Context& context, const Arguments& args) {
   auto root = WARREN_TRY(open_relay_root(args));
   auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
   std::vector<relay::AgentRow> agents = WARREN_TRY(ledger->list_agents());
+  if (!args.has("all")) WARREN_TRY(leave_out_removed(*root, agents));
   if (ledger->homes() != nullptr) {  // show the label instead of the id
     std::map<std::string, std::string> labels = WARREN_TRY(ledger->homes()->labels());
     for (relay::AgentRow& agent : agents) agent.home = labels[agent.home];
@@ -231,8 +244,8 @@ Command make_release() {
 std::vector<Command> make_relay_agents() {
   Command agents{.name = "agents",
                  .summary = "List agents, and the processes of those that the relay started",
-                 .details = "",
-                 .options = {json_option()},
+                 .details = "Agents that were removed are left out.",
+                 .options = {{.name = "all", .letter = 'a', .help = "also those that were removed"}, json_option()},
                  .handler = run_agents};
   Command registers{
       .name = "register",

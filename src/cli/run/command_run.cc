@@ -150,7 +150,7 @@ Command make_run() {
            {.name = "no-default-allows",
             .help =
                 "do not write sign-in files of known agents to your home directory, in later runs of the session too"},
-           {.name = "default-allows", .help = "write them again, after a run of the session without"},
+           {.name = "default-allows", .help = "write them again, after a run of the session that did not"},
            {.name = "passthrough", .help = "read large files at the speed of the base; opening any file takes longer"},
            {.name = "checkpoint",
             .value = "every=TIME|each-tool-call",

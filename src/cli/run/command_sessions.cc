@@ -16,6 +16,7 @@
 #include "cli/syntax/values.h"
 #include "os/terminal.h"
 #include "session/run_session.h"
+#include "session/session_summary.h"
 
 namespace warren::cli {
 namespace {

@@ -9,6 +9,7 @@
 #include "cli/syntax/values.h"
 #include "sandbox/enter.h"
 #include "sandbox/walls/landlock.h"
+#include "session/session_summary.h"
 
 namespace warren::cli {
 namespace {

@@ -124,7 +124,7 @@ Command make_serve_mcp() {
        .help = "serve over HTTP there, at /mcp, until it is ended; port 0: any free one"},
       {.name = "token-file",
        .value = "FILE",
-       .help = "a file with the bearer token that clients must send; needed for other addresses than this machine's",
+       .help = "a file with the bearer token that clients must send; required unless the address is this machine's own",
        .suggest = Suggest::kHostFiles},
       {.name = "conformance", .help = "also offer the tools, prompts and resources that conformance suites call for"}};
   for (Option& one : served_view_options()) options.push_back(std::move(one));

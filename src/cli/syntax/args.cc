@@ -12,6 +12,10 @@
 namespace warren::cli {
 namespace {
 
+bool has_subcommand(const Command& command, std::string_view word) {
+  return std::ranges::find(command.subcommands, word, &Command::name) != command.subcommands.end();
+}
+
 class Parser {
  public:
   Parser(const Command& root, std::span<const std::string> words, Environment environment)
@@ -37,6 +41,8 @@ class Parser {
     if (!error_ && !parsed_.wants_help && !parsed_.wants_version) finish();
     if (error_) {
       error_->path = parsed_.path;
+      error_->verb_at = verb_at_;
+      error_->arguments = parsed_.arguments;
       return *std::move(error_);
     }
     return std::move(parsed_);
@@ -53,16 +59,20 @@ class Parser {
                         .option = nullptr,
                         .is_by_letter = false,
                         .positionals = {},
-                        .path = {}};
+                        .path = {},
+                        .verb_at = std::nullopt,
+                        .arguments = {}};
   }
 
   void take_word(std::string_view word) {
     const std::vector<Positional>& wanted = command().positionals;
-    if (filled_ < wanted.size()) {
+    bool is_left_out = filled_ < wanted.size() && leaves_out(command(), wanted[filled_], parsed_.arguments, word);
+    if (filled_ < wanted.size() && !is_left_out) {
       const Positional& positional = wanted[filled_];
       if (positional.times == Times::kOnce || positional.times == Times::kOptional) ++filled_;
       bool is_command = positional.times == Times::kCommand || positional.times == Times::kAnyCommand;
       if (is_command) options_are_over_ = true;
+      if (has_subcommand(command(), word)) verb_at_ = next_ - 1;
       add_positional(positional, word);
     } else if (!command().subcommands.empty()) {
       enter(word);
@@ -78,6 +88,7 @@ class Parser {
         fill_defaults(command());
         parsed_.path.push_back(&sub);
         filled_ = 0;
+        verb_at_.reset();
         return;
       }
       if (!sub.is_hidden) known.push_back(sub.name);
@@ -248,7 +259,8 @@ class Parser {
   std::span<const std::string> words_;
   Environment environment_;
   std::size_t next_ = 0;
-  std::size_t filled_ = 0;  // positionals of the current command that have been filled
+  std::size_t filled_ = 0;              // positionals of the current command that have been filled
+  std::optional<std::size_t> verb_at_;  // UsageError::verb_at
   bool options_are_over_ = false;
   bool is_by_letter_ = false;  // how the current option was typed
   Parsed parsed_;
@@ -287,6 +299,11 @@ std::optional<std::uint64_t> Arguments::find_size(std::string_view name) const {
   Result<std::uint64_t> value = parse_size(*text);
   WARREN_CHECK(value.ok());
   return *value;
+}
+
+bool leaves_out(const Command& command, const Positional& positional, const Arguments& before, std::string_view word) {
+  if (positional.times != Times::kOptional || !has_subcommand(command, word)) return false;
+  return positional.is_known == nullptr || !positional.is_known(before, word);
 }
 
 const Option* find_one_dash_option(const Command& command, std::string_view word) {

@@ -72,6 +72,10 @@ enum class Times {
   kAnyCommand,  // another program's command line, or nothing
 };
 
+// Whether a word certainly is a value, for a positional that may be left out before a subcommand. `before`: what was
+// parsed before it.
+using IsKnown = bool (*)(const Arguments& before, std::string_view word);
+
 struct Positional {
   std::string_view name;
   std::string_view help;
@@ -80,12 +84,13 @@ struct Positional {
   ValueKind kind = ValueKind::kText;
   std::vector<std::string_view> choices;
   std::string_view fallback;
+  IsKnown is_known = nullptr;
 };
 
 using Handler = Result<Exit> (*)(Context&, const Arguments&);
 
 // A command has a handler, subcommands or both; with both, the handler runs when no subcommand is given. Positionals
-// come before the subcommand's name.
+// come before the subcommand's name; an optional one is left out if the subcommand's name is in its place.
 struct Command {
   std::string_view name;
   std::string_view summary;
@@ -121,6 +126,10 @@ class Arguments {
   std::map<std::string, std::vector<std::string>, std::less<>> values_;
 };
 
+// Whether the word is the name of a subcommand, and not a value of the command's optional positional: a known value
+// comes first.
+bool leaves_out(const Command& command, const Positional& positional, const Arguments& before, std::string_view word);
+
 enum class Mistake {
   kUnknownCommand,
   kUnknownOption,
@@ -143,6 +152,9 @@ struct UsageError {
   bool is_by_letter = false;                   // the option was typed as its letter
   std::vector<const Positional*> positionals;  // the missing ones, or the one with a bad value
   std::vector<const Command*> path;            // from the root to the command concerned
+  // The word that stands where an ID is needed, if it is the name of a subcommand: "ls" in "fs ls /notes".
+  std::optional<std::size_t> verb_at = std::nullopt;
+  Arguments arguments = {};  // what was parsed before the mistake
 };
 
 struct Parsed {

@@ -14,6 +14,11 @@ std::optional<std::string> one_variable(std::string_view name) {
   return std::nullopt;
 }
 
+// Whether there is an agent "twig", in the directory that was given.
+bool is_named_twig(const Arguments& before, std::string_view word) {
+  return word == "twig" && before.find("directory") == "forest";
+}
+
 Command table() {
   Command leaf{
       .name = "leaf",
@@ -27,6 +32,8 @@ Command table() {
            {.name = "type", .value = "T", .help = "", .choices = {"file", "dir"}}},
       .subcommands = {},
       .handler = do_nothing};
+  Command twig = leaf;
+  twig.name = "twig";
   Command group{.name = "group",
                 .summary = "",
                 .details = "",
@@ -34,12 +41,19 @@ Command table() {
                 .options = {},
                 .subcommands = {leaf},
                 .handler = nullptr};
+  Command maybe{.name = "maybe",
+                .summary = "",
+                .details = "",
+                .positionals = {{.name = "ID", .help = "", .times = Times::kOptional, .is_known = is_named_twig}},
+                .options = {},
+                .subcommands = {leaf, twig},
+                .handler = nullptr};
   return {.name = "program",
           .summary = "",
           .details = "",
           .positionals = {},
           .options = {{.name = "directory", .letter = 'C', .value = "DIR", .help = ""}},
-          .subcommands = {group},
+          .subcommands = {group, maybe},
           .handler = nullptr};
 }
 
@@ -137,6 +151,28 @@ TEST_F(ArgsTest, AMisspellingIsRecognised) {
   EXPECT_EQ(mistake({"group", "me", "leaf", "x", "--type", "fil"}).suggestion, "file");
   EXPECT_EQ(mistake({"something"}).suggestion, "");
   EXPECT_EQ(mistake({std::string(100000, 'x')}).suggestion, "");
+}
+
+TEST_F(ArgsTest, AnOptionalIdIsLeftOutIfACommandIsInItsPlace) {
+  Arguments without = parsed({"maybe", "leaf", "a"});
+  EXPECT_FALSE(without.has("ID"));
+  EXPECT_EQ(without.all("PATH"), std::vector<std::string>{"a"});
+  EXPECT_EQ(parsed({"maybe", "notes", "leaf", "a"}).get("ID"), "notes");
+  EXPECT_EQ(parsed({"maybe", "twig", "leaf", "a"}).get("PATH"), "a") << "two paths of twig";
+}
+
+TEST_F(ArgsTest, AKnownIdComesBeforeACommandOfThatName) {
+  Arguments args = parsed({"-C", "forest", "maybe", "twig", "leaf", "a"});
+  EXPECT_EQ(args.get("ID"), "twig");
+  EXPECT_EQ(args.all("PATH"), std::vector<std::string>{"a"});
+}
+
+TEST_F(ArgsTest, AMistakeAfterAVerbWithoutAnIdNamesTheVerb) {
+  EXPECT_EQ(mistake({"-C", "forest", "group", "leaf", "/notes"}).verb_at, 3U);
+  EXPECT_EQ(mistake({"group", "leaf", "-f"}).verb_at, 1U);
+  EXPECT_EQ(mistake({"group", "leaf"}).verb_at, 1U);
+  EXPECT_EQ(mistake({"group", "notes", "laef"}).verb_at, std::nullopt);
+  EXPECT_EQ(mistake({"group", "leaf", "leaf"}).verb_at, std::nullopt) << "the agent 'leaf'; a path is missing";
 }
 
 }  // namespace

@@ -48,10 +48,9 @@ class Place {
       offer_options(out);
     } else if (const Positional* positional = next_positional()) {
       offer(out, positional->choices, positional->suggest);
+      if (positional->times == Times::kOptional) offer_subcommands(out);
     } else {
-      for (const Command& sub : command().subcommands) {
-        if (!sub.is_hidden) out.offers.push_back({std::string(sub.name), std::string(sub.summary)});
-      }
+      offer_subcommands(out);
     }
     return out;
   }
@@ -77,7 +76,8 @@ class Place {
   }
 
   void take_word(std::string_view word) {
-    if (const Positional* positional = next_positional()) {
+    const Positional* positional = next_positional();
+    if (positional != nullptr && !leaves_out(command(), *positional, arguments_, word)) {
       arguments_.add(positional->name, std::string(word));
       if (positional->times == Times::kOnce || positional->times == Times::kOptional) ++filled_;
       bool is_command = positional->times == Times::kCommand || positional->times == Times::kAnyCommand;
@@ -120,6 +120,12 @@ class Place {
   static void offer(Completion& out, const std::vector<std::string_view>& choices, Suggest suggest) {
     for (std::string_view choice : choices) out.offers.push_back({out.prefix + std::string(choice), ""});
     out.suggest = suggest;
+  }
+
+  void offer_subcommands(Completion& out) const {
+    for (const Command& sub : command().subcommands) {
+      if (!sub.is_hidden) out.offers.push_back({std::string(sub.name), std::string(sub.summary)});
+    }
   }
 
   void offer_options(Completion& out) const {

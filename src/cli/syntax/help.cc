@@ -69,7 +69,8 @@ std::string usage(std::span<const Command* const> path, Dialect dialect, bool is
     bool has_own_options = !command.options.empty() && i > 0;
     if (is_last && has_own_options && !is_short) out += dialect == Dialect::kWarren ? " [options]" : " [OPTIONS]";
     for (const Positional& positional : command.positionals) {
-      if (is_optional(positional) && (is_short || !is_last)) continue;
+      bool is_shown_before_another = is_last || dialect == Dialect::kWarren;
+      if (is_optional(positional) && (is_short || !is_shown_before_another)) continue;
       out += " " + spelled(positional, dialect);
     }
     if (is_last && !command.subcommands.empty()) out += dialect == Dialect::kWarren ? " COMMAND" : " <COMMAND>";

@@ -14,6 +14,7 @@
 #include "base/path.h"
 #include "changes/filter.h"
 #include "changes/upper/open_overlay.h"
+#include "cli/changes/session_here.h"
 #include "cli/relay/relay_commands.h"
 #include "fs/path_ops.h"
 #include "os/files/host_files.h"
@@ -67,6 +68,7 @@ bool is_plain_database(const std::string& path) {
 // The agent of the command line, if it may be looked into here.
 std::optional<std::string> suggested_id(const Completion& completion) {
   std::optional<std::string> id = completion.arguments.find("ID");
+  if (!id) id = find_session_here();
   if (!id || *id == kMemoryAgent) return std::nullopt;
   Result<std::string> path = locate_agent(*id);
   return path.ok() && is_plain_database(*path) ? id : std::nullopt;

@@ -355,7 +355,7 @@ Command make_trust_sign() {
 
 Command make_trust_check() {
   return {.name = "check",
-          .summary = "Say what a manifest is worth; exit with 1 if the agent is not trusted",
+          .summary = "Show how far a manifest is trusted; exit with 1 if the agent is not trusted",
           .details =
               "With --of and --path: also whether that agent's manifest shares the path. The policy of that agent "
               "decides last: `warren policy ID explain OPERATION PATH --peer AGENT` shows all three.",
@@ -420,7 +420,7 @@ Command make_trust() {
             .handler = run_trust_show},
            make_trust_check(),
            {.name = "revoke",
-            .summary = "Withdraw trust from an agent or a key; it holds at once",
+            .summary = "Withdraw trust from an agent or a key, with immediate effect",
             .details = "An agent can be accepted again with a manifest of a higher serial. A key is revoked for "
                        "ever, with everything that it signed.",
             .positionals = {revoked},

@@ -299,7 +299,7 @@ Command make_vfs() {
       .subcommands =
           {make("read", "Print the content of a file", "", {path}, {}, run_vfs_read),
            make("write", "Replace the content of a file",
-                "Makes missing directories. A name ending in .json takes one JSON value, .jsonl one on each line. "
+                "Creates missing directories. A name ending in .json takes one JSON value, .jsonl one on each line. "
                 "Below /mem/episodic it appends. Below /mem/semantic, .json is an item that `query` can find; one that "
                 "has a text and no embedding gets it from the user's embedder.",
                 {path, value}, {raw, ttl_option()}, run_vfs_write),

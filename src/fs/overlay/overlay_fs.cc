@@ -117,6 +117,11 @@ Status OverlayFs::reload() {
   std::uint64_t losses = upper_.losses();
   bool has_lost = losses_ != losses;
   is_loaded_ = false;
+  is_applying_ = WARREN_TRY(upper_.is_applying());
+  if (!is_applying_) {
+    removed_meanwhile_.clear();
+    removed_meanwhile_count_ = 0;
+  }
   std::vector<Origin> origins = WARREN_TRY(upper_.list_origins());
   std::vector<LostLink> lost = WARREN_TRY(upper_.list_lost_links());
   // Copies that are in use are retained in the upper layer too.
@@ -376,7 +381,9 @@ void OverlayFs::forget(Inode node, std::uint64_t count) {
 
 // A copy whose last name and last user are gone.
 void OverlayFs::forget_copy(Inode number) {
-  numbers_.erase(copies_.at(number).upper);
+  Inode top = copies_.at(number).upper;
+  numbers_.erase(top);
+  young_.erase(top);
   copies_.erase(number);
   removed_.emplace(number, Removed{});
 }

@@ -88,13 +88,15 @@ class OverlayFs final : public FileSystem {
   friend class UpperDirStream;
   class Listener;
 
+  using Names = std::set<std::string, std::less<>>;
+
   // A directory that was looked up, by its number.
   struct Dir {
     Inode parent;
     std::string name;
-    std::optional<Inode> base;                                    // the directory of the base that shows through
-    std::optional<std::set<std::string, std::less<>>> whiteouts;  // absent: not read yet
-    std::optional<std::uint32_t> subdirectories;                  // as counted when the base had this mtime
+    std::optional<Inode> base;                    // the directory of the base that shows through
+    std::optional<Names> whiteouts;               // absent: not read yet
+    std::optional<std::uint32_t> subdirectories;  // as counted when the base had this mtime
     Timestamp counted_at;
   };
 
@@ -181,7 +183,7 @@ class OverlayFs final : public FileSystem {
   Result<std::optional<Attributes>> find_in(Inode parent, std::string_view name);
   Result<std::optional<Attributes>> find_in_upper(Inode parent, std::string_view name);
   Result<std::optional<Attributes>> find_in_base(const Dir& dir, std::string_view name);
-  Result<std::set<std::string, std::less<>>*> whiteouts_of(Inode number, Dir& dir);
+  Result<Names*> whiteouts_of(Inode number, Dir& dir);
   Result<std::optional<Inode>> find_base_dir(Inode parent, std::string_view name, const Copy* copy);
   Status join_base(Inode number, Dir& dir);
   Dir& know_dir(Inode number, Inode parent, std::string_view name, std::optional<Inode> base);
@@ -227,6 +229,11 @@ class OverlayFs final : public FileSystem {
   Result<Inode> find_base_of(const Copy& copy);  // kIo if it is no longer what was copied
   Result<Inode> node_for_change(Inode node, std::uint64_t begin, std::uint64_t end, std::uint64_t content_max);
   Result<Inode> file_for_change(Inode node, std::uint64_t begin, std::uint64_t end);
+  // Copies [begin, end) and calls `body` with the upper layer's file, as one change if the base has the file too.
+  template <class T>
+  Result<T> change_content(Inode node, std::uint64_t begin, std::uint64_t end,
+                           const std::function<Result<T>(Inode top)>& body);
+  Result<bool> changes_nothing(Inode node, const AttributeChanges& changes);
   Status check_changes(Inode node, const AttributeChanges& changes);
   Status cut_ranges(Inode node, std::uint64_t size);
   Status clear_range(Inode node, Inode top, AllocateMode mode, ByteRange gone);
@@ -240,13 +247,23 @@ class OverlayFs final : public FileSystem {
   void follow_all();                                // when it is unknown what has changed in the base
   std::optional<Inode> find_to_follow(Inode node);  // the number of an untouched copy whose file in the base is another
   Result<std::size_t> read_now(Inode node, std::uint64_t offset, MutableBytes out);
+  Result<bool> is_behind(const Copy& copy, const Attributes& own, const Attributes& now);
   Status take_over(Copy& copy, Inode number);
+  Status give_way(Inode parent, std::string_view name);
+  void give_way_by_number(Inode number);
+
+  // While an apply is under way.
+  void hide_while_applying(Inode parent, std::string_view name);
+  bool is_removed_meanwhile(Inode parent, std::string_view name) const;
+  void end_whiteout(Inode parent, std::string_view name);
+  void move_hidden_names(const std::string& from, const std::string& to);
 
   // Parts of the calls above.
   Status check_content(const View& view);  // kIsDirectory, kInvalid
   using Maker = std::function<Result<Attributes>(Inode upper_parent)>;
   Result<Attributes> make(Inode parent, std::string_view name, const Maker& maker);
   Status remove(Inode parent, std::string_view name, const Attributes& entry);
+  bool shows_another(Inode dir, std::string_view base_path) const;
   Status remove_own(Inode upper_parent, std::string_view name, const Attributes& entry,
                     const std::optional<Attributes>& own);
   Status remove_origin_of_removed(Inode number, Inode upper_node);
@@ -290,6 +307,10 @@ class OverlayFs final : public FileSystem {
   std::unordered_set<Inode> opaque_;           // by upper-layer number
   // What the agent knows of the base's node under the name of a node that is no copy, by upper-layer number.
   std::unordered_map<Inode, Attributes> applied_;
+  std::unordered_set<Inode> young_;  // copies of versions that were young when they were read, by upper-layer number
+  bool is_applying_ = false;
+  std::map<std::string, Names, std::less<>> removed_meanwhile_;  // since the apply began, by the directory's path
+  std::size_t removed_meanwhile_count_ = 0;
   std::unordered_map<Inode, Lost> lost_names_;
   std::unordered_map<Inode, std::vector<Place>> places_;
   std::unordered_map<Inode, std::uint64_t> retained_;

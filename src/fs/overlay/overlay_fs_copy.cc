@@ -7,10 +7,8 @@
 #include "base/binary.h"
 #include "base/limits.h"
 #include "base/path.h"
-#include "base/side_change.h"
 #include "fs/expiry.h"
 #include "fs/overlay/overlay_change.h"
-#include "fs/overlay/recorded.h"
 #include "fs/path_ops.h"
 
 namespace warren {
@@ -304,102 +302,6 @@ Status OverlayFs::fetch(Copy& copy, std::uint64_t begin, std::uint64_t end) {
   WARREN_TRY(unit->commit());
   copy.ranges = std::move(left);
   return Ok{};
-}
-
-// The base's file was changed or replaced. A copy that an apply has left for those who use it, and that the agent has
-// not changed since, follows it: also for a program that has it open, as if the host had written to the open file.
-Status OverlayFs::take_over(Copy& copy, Inode number) {
-  Attributes own = WARREN_TRY(upper().get_attributes(copy.upper));
-  if (own.nlink != 1 || !is_as_recorded(own, *copy.seen)) return Ok{};
-  Result<Attributes> now = lstat(base_, copy.base_path);
-  bool is_other = now.ok() && now->is_file() && !is_as_seen(*now, *copy.seen);
-  if (!is_other) return Ok{};
-  // Other names in the base that lead to the copy lead to the file that it is a copy of.
-  bool has_one_name = copy.hidden_names == 0 && now->nlink == 1;
-  if (!has_one_name && now->inode != copy.seen->inode) return Ok{};
-  WARREN_TRY(upper_.reserve(std::min<std::uint64_t>(now->size, copy_whole_bytes_)));
-  std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
-  for (std::uint64_t size : {std::uint64_t{0}, now->size}) {
-    WARREN_TRY(
-        upper().set_attributes(copy.upper, {.mode = {}, .uid = {}, .gid = {}, .size = size, .atime = {}, .mtime = {}}));
-  }
-  std::vector<ByteRange> in_base;
-  if (now->size > 0) in_base.push_back({0, now->size});
-  WARREN_TRY(upper_.remove_origin(copy.upper));  // with the merge base of before
-  WARREN_TRY(upper_.put_origin(
-      {.upper = copy.upper, .base_path = copy.base_path, .seen = *now, .hidden_names = copy.hidden_names}));
-  WARREN_TRY(upper_.set_base_ranges(copy.upper, in_base));
-  std::vector<std::string> names = WARREN_TRY(upper().list_xattrs(copy.upper));
-  for (const std::string& name : names) WARREN_TRY(upper().remove_xattr(copy.upper, name));
-  WARREN_TRY(copy_xattrs(now->inode, copy.upper, *now));
-  WARREN_TRY(unit->commit());
-  base_.reserve_number(now->inode, now->generation);
-  copy.seen = *now;
-  copy.ranges = std::move(in_base);
-  if (now->inode != number) shown_as_[now->inode] = number;
-  if (now->size > copy_whole_bytes_) return Ok{};
-  WARREN_TRY(keep_ancestor(now->inode, copy));
-  return fetch(copy, 0, now->size);
-}
-
-void OverlayFs::follow_base(Inode number) {
-  SideChange not_by_the_agent;
-  change([&]() -> Status {
-    Copy* copy = find_copy(number);
-    bool may_follow = copy && copy->is_noted && copy->seen && copy->seen->is_file();
-    return may_follow ? take_over(*copy, number) : Status(Ok{});
-  }).ignore("it shows what the base had, and a change of both is a conflict");
-}
-
-// Whether take_over() has something to do: looks without writing.
-std::optional<Inode> OverlayFs::find_to_follow(Inode node) {
-  Result<Scope> scope = read_scope();
-  if (!scope.ok()) return std::nullopt;
-  Result<View> where = view(node);
-  Copy* copy = where.ok() ? find_copy(where->number) : nullptr;
-  if (!copy || !copy->is_noted || !copy->seen || !copy->seen->is_file()) return std::nullopt;
-  Result<Attributes> own = upper().get_attributes(copy->upper);
-  if (!own.ok() || !is_as_recorded(*own, *copy->seen)) return std::nullopt;
-  Result<Attributes> now = lstat(base_, copy->base_path);
-  bool is_other = now.ok() && !is_as_seen(*now, *copy->seen);
-  return is_other ? std::optional(where->number) : std::nullopt;
-}
-
-// One lock for each of them, so that nobody waits for all.
-void OverlayFs::follow_all() {
-  std::vector<Inode> numbers;
-  {
-    Result<Scope> scope = read_scope();
-    if (!scope.ok()) return;
-    for (const auto& [number, copy] : copies_) {
-      if (copy.is_noted && copy.seen && copy.seen->is_file()) numbers.push_back(number);
-    }
-  }
-  for (Inode number : numbers) {
-    if (find_to_follow(number)) follow_base(number);
-  }
-}
-
-std::optional<Inode> OverlayFs::follow_entry(Inode base_dir, std::string_view name) {
-  std::optional<Inode> number;
-  {
-    Result<Scope> scope = read_scope();
-    if (!scope.ok()) return number;
-    Result<std::optional<Attributes>> top = find_in_upper(number_of_base(base_dir), name);
-    if (top.ok() && *top && !(*top)->is_directory()) number = number_of((*top)->inode);
-    if (number && !find_copy(*number)) number.reset();
-  }
-  if (number) follow_base(*number);
-  return number;
-}
-
-void OverlayFs::follow_node(Inode base_node) {
-  Inode number = number_of_base(base_node);
-  {
-    std::lock_guard guard(mutex_);
-    if (dirs_.contains(number) || !find_copy(number)) return;
-  }
-  follow_base(number);
 }
 
 }  // namespace warren

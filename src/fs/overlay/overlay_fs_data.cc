@@ -8,11 +8,13 @@
 #include "base/path.h"
 #include "fs/expiry.h"
 #include "fs/overlay/overlay_change.h"
+#include "fs/overlay/recorded.h"
 
 namespace warren {
 namespace {
 
 constexpr std::uint64_t kEverything = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint32_t kChmodBits = 07777;
 
 }  // namespace
 
@@ -50,6 +52,24 @@ Result<Inode> OverlayFs::file_for_change(Inode node, std::uint64_t begin, std::u
     if (!where.upper) WARREN_TRY(check_content(where));
   }
   return node_for_change(node, begin, end, kEverything);
+}
+
+// A file of the base is taken over when the host changes it (take_over). What is copied and what is written must not be
+// of two versions, so the lock is held in between.
+template <class T>
+Result<T> OverlayFs::change_content(Inode node, std::uint64_t begin, std::uint64_t end,
+                                    const std::function<Result<T>(Inode top)>& body) {
+  auto whole = [&]() -> Result<T> {
+    Inode top = WARREN_TRY(file_for_change(node, begin, end));
+    return body(top);
+  };
+  bool is_in_base = false;
+  {
+    Scope scope = WARREN_TRY(read_scope());
+    is_in_base = WARREN_TRY(view(node))
+    .base.has_value();
+  }
+  return is_in_base ? change<T>(whole) : whole();
 }
 
 Result<Fd> OverlayFs::open_backing(Inode node) {
@@ -99,16 +119,18 @@ Result<std::size_t> OverlayFs::read_now(Inode node, std::uint64_t offset, Mutabl
 Status OverlayFs::write(Inode node, std::uint64_t offset, Bytes data) {
   std::uint64_t end =
       data.size() > limits::kFileBytes - std::min(offset, limits::kFileBytes) ? offset : offset + data.size();
-  Inode top = WARREN_TRY(file_for_change(node, offset, end));
-  return upper().write(top, offset, data);
+  WARREN_TRY(change_content<std::uint64_t>(node, offset, end, [&](Inode top) -> Result<std::uint64_t> {
+    WARREN_TRY(upper().write(top, offset, data));
+    return offset;
+  }));
+  return Ok{};
 }
 
 Result<std::uint64_t> OverlayFs::append(Inode node, Bytes data) {
   Attributes now = WARREN_TRY(get_attributes(node));
   // The part that contains the end; the rest of it lies beyond the end.
   std::uint64_t begin = now.size == 0 ? 0 : now.size - 1;
-  Inode top = WARREN_TRY(file_for_change(node, begin, now.size));
-  return upper().append(top, data);
+  return change_content<std::uint64_t>(node, begin, now.size, [&](Inode top) { return upper().append(top, data); });
 }
 
 // No content is copied for either kind: allocating changes none, and what is cleared need not be copied first.
@@ -218,7 +240,7 @@ Result<std::uint64_t> OverlayFs::copy_range(Inode from, std::uint64_t from_offse
     part.resize(static_cast<std::size_t>(std::min<std::uint64_t>(limits::kCopyBytes, available - done)));
     std::size_t got = WARREN_TRY(read(from, from_offset + done, as_mutable_bytes(part)));
     if (got == 0) break;
-    WARREN_TRY(upper().write(top, to_offset + done, as_bytes(std::string_view(part).substr(0, got))));
+    WARREN_TRY(write(to, to_offset + done, as_bytes(std::string_view(part).substr(0, got))));
     done += got;
   }
   return done;
@@ -274,10 +296,28 @@ Status OverlayFs::cut_ranges(Inode node, std::uint64_t size) {
   return Ok{};
 }
 
+// Whether the base has the node, and it has this mode and owner already. Programs that install or copy files set both
+// whatever they are: that must not make the file one that the agent has changed. A size is always a change, because
+// setting it sets the time.
+Result<bool> OverlayFs::changes_nothing(Inode node, const AttributeChanges& changes) {
+  if (changes.size || changes.atime || changes.mtime) return false;
+  Scope scope = WARREN_TRY(read_scope());
+  View where = WARREN_TRY(view(node));
+  if (!where.base) return false;
+  Attributes now = WARREN_TRY(layer_attributes(where));
+  bool is_same_mode = !changes.mode || ((*changes.mode ^ now.mode) & kChmodBits) == 0;
+  bool is_same = is_same_mode && changes.uid.value_or(now.owner.uid) == now.owner.uid &&
+                 changes.gid.value_or(now.owner.gid) == now.owner.gid;
+  if (!is_same || !where.upper) return is_same;
+  Copy* copy = find_copy(where.number);
+  return copy && copy->seen && is_as_recorded(now, *copy->seen);
+}
+
 Result<Attributes> OverlayFs::set_attributes(Inode node, const AttributeChanges& changes) {
   bool any = changes.mode || changes.uid || changes.gid || changes.size || changes.atime || changes.mtime;
   if (!any) return get_attributes(node);
   WARREN_TRY(check_changes(node, changes));
+  if (WARREN_TRY(changes_nothing(node, changes))) return get_attributes(node);
   // When a file is truncated, only the remainder is copied.
   std::uint64_t content_max = changes.size.value_or(kEverything);
   Inode top = WARREN_TRY(node_for_change(node, 0, 0, content_max));

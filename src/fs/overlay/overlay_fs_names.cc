@@ -83,10 +83,13 @@ Result<OverlayFs::Dir*> OverlayFs::enter_to_change(Inode number) {
   return dir;
 }
 
-Result<std::set<std::string, std::less<>>*> OverlayFs::whiteouts_of(Inode number, Dir& dir) {
+Result<OverlayFs::Names*> OverlayFs::whiteouts_of(Inode number, Dir& dir) {
   if (!dir.whiteouts) {
-    std::vector<std::string> names = WARREN_TRY(upper_.list_whiteouts_in(path_of(number)));
+    std::string path = path_of(number);
+    std::vector<std::string> names = WARREN_TRY(upper_.list_whiteouts_in(path));
     dir.whiteouts.emplace(names.begin(), names.end());
+    auto hidden = removed_meanwhile_.find(path);
+    if (hidden != removed_meanwhile_.end()) dir.whiteouts->insert(hidden->second.begin(), hidden->second.end());
   }
   return &*dir.whiteouts;
 }
@@ -272,10 +275,10 @@ Result<Attributes> OverlayFs::make(Inode parent, std::string_view name, const Ma
     bool is_new_file = made.is_file() && made.nlink == 1;  // not another name of a node that has its own merge base
     if (replaced && is_new_file) WARREN_TRY(upper_.keep_ancestor(made.inode, as_bytes(*replaced)));
     if (whiteouts->contains(name)) WARREN_TRY(upper_.cover_whiteout(path_of(parent, name)));
-    bool hides = made.is_directory() && below && below->is_directory();
+    bool hides = made.is_directory() && ((below && below->is_directory()) || is_removed_meanwhile(parent, name));
     if (hides) WARREN_TRY(upper_.put_origin({.upper = made.inode, .base_path = "", .seen = {}, .hidden_names = 0}));
     WARREN_TRY(unit->commit());
-    whiteouts->erase(std::string(name));
+    end_whiteout(parent, name);
     if (hides) opaque_.insert(made.inode);
     if (made.is_directory()) {
       know_dir(made.inode, parent, name, std::nullopt);
@@ -376,7 +379,9 @@ Status OverlayFs::remove(Inode parent, std::string_view name, const Attributes& 
   if (is_new_file && below) WARREN_TRY(upper_.remove_origin(own->inode));  // what it replaced
   std::string base_path = base_path_of(parent, name);
   if (below) WARREN_TRY(upper_.add_whiteout(top, path, seen.value_or(*below), base_path));
-  else if (entry.is_directory()) WARREN_TRY(upper_.remove_whiteouts_below(path));  // from its origin
+  if (entry.is_directory() && (!below || shows_another(entry.inode, base_path))) {
+    WARREN_TRY(upper_.remove_whiteouts_below(path));  // they are about what it showed
+  }
   Attributes changed = WARREN_TRY(upper().get_attributes(top));
   WARREN_TRY(unit->commit());
   if (below && !below->is_directory() && below->nlink > 1) {
@@ -385,7 +390,14 @@ Status OverlayFs::remove(Inode parent, std::string_view name, const Attributes& 
   }
   if (own && own->nlink <= 1) applied_.erase(own->inode);
   record_removal(parent, name, entry, own, below, changed.mtime);
+  if (!below) hide_while_applying(parent, name);
   return Ok{};
+}
+
+// Whether a directory was moved to its place, and shows a directory of the base from elsewhere.
+bool OverlayFs::shows_another(Inode dir, std::string_view base_path) const {
+  auto copy = copies_.find(dir);
+  return copy != copies_.end() && copy->second.base_path != base_path;
 }
 
 // The upper layer's part of a removal: the name, or the record that it existed.

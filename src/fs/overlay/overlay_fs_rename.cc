@@ -145,7 +145,8 @@ Status OverlayFs::bring_up_link(const Side& side, Copy& copy) {
 Status OverlayFs::hide_base_below(const Side& moved, const Side& to) {
   Inode number = moved.entry->inode;
   if (!moved.entry->is_directory() || is_base_number(number) || find_copy(number)) return Ok{};
-  if (!to.in_base || !to.in_base->is_directory() || opaque_.contains(number)) return Ok{};
+  bool covers = (to.in_base && to.in_base->is_directory()) || is_removed_meanwhile(to.parent, to.name);
+  if (!covers || opaque_.contains(number)) return Ok{};
   WARREN_TRY(upper_.put_origin({.upper = number, .base_path = "", .seen = {}, .hidden_names = 0}));
   opaque_.insert(number);
   return Ok{};
@@ -211,10 +212,11 @@ Status OverlayFs::replace(const Side& from, const Side& to) {
   if (own && own->nlink <= 1) applied_.erase(own->inode);
   if (to.entry) record_removal(to.parent, to.name, *to.entry, own, std::nullopt, changed.mtime);
   settle_moved(from, to);
+  end_whiteout(to.parent, to.name);
+  if (from.entry->is_directory()) move_hidden_names(old_path, new_path);
   Dir& old_dir = dirs_.at(from.parent);
-  Dir& new_dir = dirs_.at(to.parent);
   if (from.in_base && old_dir.whiteouts) old_dir.whiteouts->insert(std::string(from.name));
-  if (new_dir.whiteouts) new_dir.whiteouts->erase(std::string(to.name));
+  if (!from.in_base) hide_while_applying(from.parent, from.name);
   return Ok{};
 }
 

@@ -202,6 +202,7 @@ Status Ledger::prepare_messages() {
       {&in_state_,
        "SELECT " WARREN_DELIVERY " FROM deliveries WHERE recipient = ?1 AND state = ?2 AND id > ?3 AND " WARREN_UNREAD
        " ORDER BY id LIMIT ?4"},
+      {&recorded_at_, "SELECT updated_at FROM deliveries WHERE id = ?"},
       {&newest_, "SELECT inbox_name FROM deliveries WHERE id = (SELECT max(id) FROM deliveries)"},
   };
   add_delivery_ = WARREN_TRY(db_->prepare_insert(

@@ -249,6 +249,8 @@ class Ledger {
   // Pending deliveries after `after`, in order of id. In pages, since there may be a million.
   Result<std::vector<Delivery>> due(const DueFilter& filter);
   Result<std::optional<std::int64_t>> next_due_ms(std::int64_t now_ms);  // of failed deliveries that wait for a retry
+  // When the state of a delivery was recorded; 0 if there is no such delivery.
+  Result<std::int64_t> recorded_at_us(std::int64_t delivery_id);
   Result<std::vector<Delivery>> in_state(std::string_view recipient, DeliveryState state, std::int64_t after,
                                          std::size_t limit);
   Result<std::int64_t> newest_inbox_ns();  // of all inbox names ever assigned
@@ -377,7 +379,7 @@ class Ledger {
   std::int64_t delivery_number_ = 0;
   Statement add_message_, add_delivery_, set_state_, set_retry_, set_pending_, update_status_, add_dead_, close_dead_;
   Statement find_message_, find_delivery_, find_in_inbox_, find_to_, list_deliveries_, due_, next_due_, in_state_,
-      newest_;
+      newest_, recorded_at_;
   Statement list_agents_, put_agent_, touch_agent_, list_subscriptions_, subscribe_, unsubscribe_;
   Statement list_dead_, find_dead_, list_messages_, count_messages_, count_deliveries_, count_dead_;
   Statement request_, operations_, complete_, find_value_, put_value_;

@@ -108,6 +108,7 @@ Result<ToolAnswer> past_answer(ToolContext& context, const Json& arguments) {
 Result<ToolAnswer> project_answer(ToolContext& context, const Json& arguments) {
   ShownPaths paths{.is_project = true};
   OverlayAgent opened = WARREN_TRY(open_overlay(context.agent.path(), OpenMode::kReadOnly, context.clock));
+  auto view = WARREN_TRY(opened.overlay.upper.begin(UnitAccess::kRead));  // what is listed is still there for the patch
   std::vector<TreeChange> all = WARREN_TRY(list_changes(opened.overlay));
   WARREN_TRY(leave_out_git(opened.overlay, all, {}));
   std::size_t count = all.size();

@@ -222,6 +222,7 @@ Result<ToolAnswer> agents_answer(ToolContext& context) {
   std::unique_ptr<relay::Root> opened = WARREN_TRY(std::move(root));
   auto ledger = WARREN_TRY(relay::open_ledger_of_relay(*opened, relay::LedgerUse::kRead, context.clock));
   std::vector<relay::AgentRow> agents = WARREN_TRY(ledger->list_agents());
+  std::erase_if(agents, [](const relay::AgentRow& agent) { return agent.status == "terminated"; });  // out of reach
   ToolAnswer answer;
   Json list = Json::array();
   for (const relay::AgentRow& agent : agents) {
@@ -307,7 +308,7 @@ Json relay_agents_input() { return object_schema(Json::object(), {}); }
 Json relay_agents_output() {
   Json agent = object_schema({{"name", text_schema("")},
                               {"name_base64", text_schema("")},
-                              {"status", text_schema("active, inactive or terminated")},
+                              {"status", text_schema("active or inactive")},
                               {"is_self", flag_schema("")},
                               {"last_seen", optional_text("UTC")}},
                              {"name", "status", "is_self", "last_seen"});

@@ -5,16 +5,10 @@
 
 #include <gtest/gtest.h>
 
-#include "agent/agent.h"
-#include "agent/agent_namespace.h"
 #include "embed/embedder.h"
 #include "fs/path_ops.h"
-#include "store/store.h"
-#include "testing/matchers.h"
-#include "testing/temp_dir.h"
 #include "tools/schema.h"
-#include "tools/tool.h"
-#include "vfs/namespace.h"
+#include "tools/tool_case_testing.h"
 
 namespace warren {
 namespace {
@@ -42,24 +36,13 @@ class CountingEmbedder final : public Embedder {
   std::string model_ = "letters";
 };
 
-class SemanticMemory : public ::testing::Test {
+class SemanticMemory : public ToolCase {
  protected:
-  void SetUp() override {
-    std::string path = dir_.path() + "/a.db";
-    ASSERT_OK(Store::open(path, {.mode = OpenMode::kCreate}, clock_));
-    agent_ = Agent::open({.id_or_path = path}, clock_).value();
-    names_ = AgentNamespace::open(*agent_, {}, clock_).value();
-    view_ = (*names_)->view({.agent = names_->agent_id(), .space = Space::kUser, .door = "mcp", .session = {}});
-  }
-
   ToolContext context() {
-    return {.agent = *agent_,
-            .names = *names_,
-            .view = *view_,
-            .clock = clock_,
-            .session = "s",
-            .is_cancelled = &is_cancelled_,
-            .open_embedder = [this]() -> Result<Embedder*> { return has_embedder_ ? &embedder_ : nullptr; }};
+    ToolContext used = ToolCase::context();
+    used.is_cancelled = &is_cancelled_;
+    used.open_embedder = [this]() -> Result<Embedder*> { return has_embedder_ ? &embedder_ : nullptr; };
+    return used;
   }
 
   ToolAnswer operate(const char* operation, std::string_view path, const Json& data) {
@@ -81,11 +64,6 @@ class SemanticMemory : public ::testing::Test {
     return paths;
   }
 
-  SystemClock clock_;
-  testing::TempDir dir_;
-  std::unique_ptr<Agent> agent_;
-  std::unique_ptr<AgentNamespace> names_;
-  std::unique_ptr<NamespaceView> view_;
   CountingEmbedder embedder_;
   bool has_embedder_ = true;
   std::atomic<bool> is_cancelled_ = false;

@@ -4,47 +4,28 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "agent/agent.h"
-#include "agent/agent_namespace.h"
 #include "backends/blob/memory_blobs.h"
 #include "base/base64.h"
 #include "fs/path_ops.h"
-#include "store/store.h"
-#include "testing/matchers.h"
-#include "testing/temp_dir.h"
 #include "tools/files/search_walk.h"
 #include "tools/schema.h"
-#include "vfs/namespace.h"
+#include "tools/tool_case_testing.h"
 
 namespace warren {
 namespace {
 
-class FileTools : public ::testing::Test {
+class FileTools : public ToolCase {
  protected:
-  void SetUp() override {
-    std::string path = dir_.path() + "/a.db";
-    ASSERT_OK(Store::open(path, {.mode = OpenMode::kCreate}, clock_));
-    agent_ = Agent::open({.id_or_path = path}, clock_).value();
-    names_ = AgentNamespace::open(*agent_, {}, clock_).value();
-    view_ = (*names_)->view({.agent = names_->agent_id(), .space = Space::kUser, .door = "mcp", .session = {}});
-  }
-
   ToolAnswer call(std::string_view name, const Json& arguments) {
     const Tool* tool = find_tool(name);
     if (tool == nullptr) {
       ADD_FAILURE() << "no tool " << name;
       return {};
     }
-    ToolContext context{.agent = *agent_,
-                        .names = *names_,
-                        .view = *view_,
-                        .clock = clock_,
-                        .session = "s",
-                        .is_read_only = false,
-                        .is_cancelled = &is_cancelled_,
-                        .progress = {}};
-    context.ask = ask_;
-    ToolAnswer answer = call_tool(context, *tool, arguments);
+    ToolContext used = context();
+    used.is_cancelled = &is_cancelled_;
+    used.ask = ask_;
+    ToolAnswer answer = call_tool(used, *tool, arguments);
     if (!answer.error) {
       std::optional<std::string> problem = find_schema_problem(tool->output_schema(), answer.structured);
       EXPECT_EQ(problem.value_or(""), "") << name << dump_json(answer.structured);
@@ -60,11 +41,6 @@ class FileTools : public ::testing::Test {
   void put(std::string_view path, std::string_view content) { ASSERT_OK(write_file(*view_, path, as_bytes(content))); }
   std::string content_of(std::string_view path) { return read_file(*view_, path).value(); }
 
-  SystemClock clock_;
-  testing::TempDir dir_;
-  std::unique_ptr<Agent> agent_;
-  std::unique_ptr<AgentNamespace> names_;
-  std::unique_ptr<NamespaceView> view_;
   std::atomic<bool> is_cancelled_ = false;
   std::function<Result<Consent>(const ConsentQuestion&)> ask_;
 };

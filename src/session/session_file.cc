@@ -1,0 +1,52 @@
+#include "session/session_file.h"
+
+#include <cerrno>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "agent/agent.h"
+#include "agent/agent_state.h"
+#include "agent/base_note.h"
+#include "agent/keys/encrypted_note.h"
+#include "agent/record/audit_note.h"
+#include "base/path.h"
+#include "os/error.h"
+#include "os/files/host_files.h"
+#include "session/git_base.h"
+#include "store/overlay/overlay_schema.h"
+
+namespace warren {
+
+// Under another name first.
+Status make_session_file(const SessionDir& session, const std::string& base,
+                         const std::optional<Encryption>& encryption, Clock& clock) {
+  std::string draft = session.file() + ".new";
+  for (const char* suffix : {"", "-wal", "-shm"}) WARREN_TRY(remove_host_file(draft + suffix));
+  StoreOptions how{.mode = OpenMode::kCreate, .durability = Durability::kProcess};
+  if (encryption) {
+    NewFileKey key = WARREN_TRY(make_file_key(encryption->key, session.file()));
+    how.key = key.key;
+  }
+  {
+    auto store = WARREN_TRY(Store::open(draft, how, clock));
+    WARREN_TRY(make_overlay(*store, base));
+    WARREN_TRY(store->database().empty_log());  // the log keeps the draft's name
+  }
+  WARREN_TRY(put_base_note(draft, base, NoteFor::kNewAgent));  // it belongs to the file, whatever its name is
+  if (std::optional<LinkedWorktree> worktree = find_linked_worktree(base)) {
+    auto agent = WARREN_TRY(Agent::open({.id_or_path = draft}, clock));
+    WARREN_TRY(make_worktree_repository(*agent, base, *worktree).within("make a repository for the git worktree"));
+    WARREN_TRY(empty_log_of(*agent));
+  }
+  if (::rename(draft.c_str(), session.file().c_str()) != 0) {
+    return system_error(errno, fmt::format("make {}", quote(session.file())));
+  }
+  forget_audit_notes(session.file()).ignore("verify then says that another file was here");
+  for (const std::string& path : {draft, session.file()}) {
+    note_encrypted(path, nullptr).ignore("the next opening says so, and what to do");
+  }
+  return Ok{};
+}
+
+}  // namespace warren

@@ -1,0 +1,19 @@
+// The agent file of a new session.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "agent/keys/file_key.h"
+#include "agent/sessions.h"
+#include "base/clock.h"
+#include "base/result.h"
+
+namespace warren {
+
+// All or nothing: an existing session file is always complete. In a linked git worktree, the agent gets a repository of
+// its own.
+Status make_session_file(const SessionDir& session, const std::string& base,
+                         const std::optional<Encryption>& encryption, Clock& clock);
+
+}  // namespace warren

@@ -1,0 +1,29 @@
+#include "session/session_summary.h"
+
+#include <algorithm>
+
+#include "changes/git/commits.h"
+#include "changes/git/git_folder.h"
+#include "changes/left_with_agent.h"
+#include "changes/upper/open_overlay.h"
+
+namespace warren {
+
+Result<SessionSummary> summarise_session(const SessionDir& session, Clock& clock) {
+  OverlayAgent opened = WARREN_TRY(open_overlay(session.file(), OpenMode::kReadOnly, clock));
+  std::vector<TreeChange> changes = WARREN_TRY(list_changes(opened.overlay));
+  std::vector<TreeChange> in_git = WARREN_TRY(leave_out_git(opened.overlay, changes, {}));
+  SessionSummary summary{.changes = summarise(changes), .files = {}, .left = {}};
+  summary.left = WARREN_TRY(list_left_with_agent(*opened.agent, opened.overlay, in_git));
+  for (const TreeChange& change : changes) {
+    if (!change.node().is_directory()) summary.files.push_back(change.path);
+  }
+  std::sort(summary.files.begin(), summary.files.end());
+  if (in_git.empty()) return summary;
+  Result<std::optional<AgentCommits>> commits = find_commits(opened.overlay);
+  summary.has_commits = commits.ok() && *commits && !(*commits)->brings.empty();
+  summary.has_git_objects = has_git_objects_alone(opened.overlay, in_git);
+  return summary;
+}
+
+}  // namespace warren
