@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""What the user does in the base under a name that the agent uses is a conflict, whatever the agent does there afterwards.
+
+    WARREN=path/to/warren unseen.py [-v] [Class.test_name]
+
+Needs root and /dev/fuse.
+"""
+import itertools
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import overlaid
+from case import MountedCase
+
+
+class Unseen(MountedCase):
+    def agent(self, script):
+        subprocess.run(["sh", "-ec", script], cwd=self.point, check=True, env={**os.environ, "LC_ALL": "C"})
+
+    def host(self, script):
+        subprocess.run(["sh", "-ec", script], cwd=self.base, check=True)
+
+    def refused(self, *words):
+        """Apply names a conflict, and the base is as it was."""
+        before = overlaid.snapshot(self.base)
+        said = self.w.fails("apply", self.w.id)
+        self.assertIn("conflict: ", said, words)
+        self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), before), [], words)
+
+    def each(self, first, host, second):
+        """A session of its own for each combination."""
+        for number, steps in enumerate(itertools.product(first, host, second)):
+            with self.subTest(steps=steps):
+                folder = f"k{number}"
+                for at, script in zip((self.point, self.base, self.point), steps):
+                    subprocess.run(["sh", "-ec", script], cwd=os.path.join(at, folder), check=True)
+                before = overlaid.snapshot(self.base / folder)
+                said = self.w.fails("apply", self.w.id, "/" + folder)
+                self.assertIn("conflict: ", said)
+                self.assertEqual(overlaid.differences(overlaid.snapshot(self.base / folder), before), [])
+                self.w.warren("discard", "--yes", self.w.id, "/" + folder)
+                self.assertEqual(overlaid.differences(overlaid.snapshot(pathlib.Path(self.point) / folder), before), [])
+        self.end()
+
+    def folders(self, count, **files):
+        self.begin(**{f"k{i}__{name}": text for i in range(count) for name, text in files.items()})
+
+    def test_a_file_of_the_base_that_was_replaced(self):
+        first = ["sed -i s/base/agent/ x", "rm x; echo agent >x", "echo agent >n; mv n x", "mv x y; cp y x"]
+        second = ["rm x", "mv x w", "mv x w; mv w x", "mkdir d; mv x d", "rm x; echo new >x", "echo more >>x", "chmod 600 x",
+                  "rm x; mkdir x; echo z >x/z", "ln -sf w x"]
+        self.folders(len(first) * len(second), x="base\n")
+        self.each(first, ["echo host >>x"], second)
+
+    def test_a_file_that_both_made(self):
+        second = ["echo more >>y", "echo other >n; mv n y", "rm y; echo again >y", "chmod 600 y", "ln y z", "rm y; mkdir y; echo >y/z",
+                  "ln -sf x y"]
+        self.folders(2 * len(second), x="base\n")
+        self.each(["echo agent >y"], ["echo host >y", "echo older >t; touch -d 2001-01-01 t; mv t y"], second)
+
+    def test_a_file_in_a_directory_that_the_user_moved_there(self):
+        second = [":", "echo more >>n/y", "rm n/y; echo again >n/y"]
+        self.folders(len(second), c__y="user\n")
+        self.each(["mkdir n; echo agent >n/y"], ["mv c n"], second)
+
+    def test_a_directory_that_the_agent_removed(self):
+        first = ["rm -r c", "rm -r c; mkdir c; echo agent >c/other", "rm -r c; echo agent >c"]
+        second = [":", "rm -rf c; mkdir c", "rm -rf c; mkdir c; echo a >c/other; rm -r c", "rm -rf c; echo z >c"]
+        self.folders(2 * len(first) * len(second), c__old="base\n", moved__in="user\n")
+        self.each(first, ["echo host >c/new", "mv moved c/"], second)
+
+    def test_links_and_directories_in_the_place_of_files(self):
+        self.folders(2, x="base\n")
+        self.each(["ln -s x l; mkdir n; echo a >n/a"], ["echo host >l", "echo host >n"],
+                  ["ln -sfn nowhere l; echo z >n/z"])
+
+    def test_an_agents_own_file_that_it_removes_is_no_change_of_the_users(self):
+        self.begin(x="base\n")
+        self.agent("echo temporary >y")
+        self.host("echo host >y")
+        self.agent("rm y; echo new >z")
+        self.assertEqual(self.w.lines(), ["A f /z"])
+        self.apply()
+        self.assertEqual((self.read("y"), self.read("z")), ("host\n", "new\n"))
+        self.end()
+        self.assertEqual(self.w.lines(), [])
+
+    def test_two_rounds_of_another_branch(self):
+        """As `git checkout` of another branch and back does it, twice."""
+        self.begin(x="one\n")
+        away, back = "rm x; echo other >x", "rm x; echo one >x"
+        self.agent(f"{away}; {back}")
+        self.assertEqual(self.w.lines(), [])
+        self.host("echo edit >>x")
+        self.agent(f"{away}; {back}")
+        self.refused()
+        self.assertEqual(self.read("x"), "one\nedit\n")
+
+    def test_what_an_apply_wrote_is_seen(self):
+        """Later changes of names that were applied are no conflicts, in use or not."""
+        self.begin(x="base\n", c__a="base\n")
+        self.agent("rm x; echo agent >x; echo new >y; rm -r c; mkdir c; echo b >c/b; mkdir d; echo e >d/e")
+        self.apply()
+        self.agent("rm x; echo again >x; rm y; mkdir y; echo z >y/z; rm -r c; echo file >c; mv d dd; echo f >d")
+        self.apply()
+        self.assertEqual((self.read("x"), self.read("y/z"), self.read("c"), self.read("d"), self.read("dd/e")),
+                         ("again\n", "z\n", "file\n", "f\n", "e\n"))
+        self.end()
+        self.assertEqual(self.w.lines(), [])
+
+    def test_a_part_of_a_removed_directory(self):
+        """A path of it is applied: what the user made there meanwhile stays unseen."""
+        self.begin(c__a="base\n", c__b="base\n")
+        self.agent("rm -r c")
+        self.host("echo host >c/new")
+        self.apply("/c/a")
+        self.assertEqual(sorted(os.listdir(self.base / "c")), ["b", "new"])
+        self.apply("/c/b")
+        self.assertEqual(self.read("c/new"), "host\n")
+        self.w.run("apply", self.w.id)
+        self.assertEqual(self.read("c/new"), "host\n")
+
+    def test_a_discard_forgets_what_was_seen(self):
+        self.begin(x="base\n")
+        self.agent("rm x; echo agent >x; echo agent >y")
+        self.host("echo host >x; echo host >y")
+        self.refused()
+        self.w.warren("discard", "--yes", self.w.id)
+        self.agent("rm x; echo agent >x; rm y; echo agent >y")
+        self.apply()
+        self.assertEqual((self.read("x"), self.read("y")), ("agent\n", "agent\n"))
+
+    def test_checkpoints_have_it(self):
+        self.begin(x="base\n")
+        self.agent("echo agent >y")
+        self.w.warren("checkpoint", self.w.id, "take", "then")
+        self.end()
+        self.w.warren("discard", "--yes", self.w.id)
+        self.w.warren("checkpoint", self.w.id, "restore", "then")
+        self.host("echo host >y")
+        self.point = self.w.mount()
+        self.agent("echo more >>y")
+        self.refused()
+        self.end()
+
+
+if __name__ == "__main__":
+    unittest.main()
