@@ -29,7 +29,7 @@ class Lister {
     WARREN_TRY(list_root());
     for (const UpperNode& node : tree.nodes()) WARREN_TRY(list_node(node));
     for (const UpperGap& gap : tree.gaps()) {
-      if (gap.there && !is_elsewhere(gap.place) && !is_only_hidden(gap)) {
+      if (gap.there && !is_elsewhere(gap.place) && !tree.is_only_hidden(gap)) {
         WARREN_TRY(list_deleted({gap.path, gap.place, *gap.there}, gap.known_at));
       }
     }
@@ -40,12 +40,6 @@ class Lister {
   }
 
  private:
-  // The agent has removed a node of its own, and somebody else has put another one there that it never saw.
-  bool is_only_hidden(const UpperGap& gap) const {
-    const Cover* cover = tree_->find_cover(gap.place);
-    return cover != nullptr && !cover->seen;
-  }
-
   struct Gone {
     std::string path;
     std::string place;

@@ -53,6 +53,11 @@ const Cover* UpperTree::find_cover(std::string_view base_path) const {
   return nullptr;
 }
 
+bool UpperTree::is_only_hidden(const UpperGap& gap) const {
+  const Cover* cover = find_cover(gap.place);
+  return cover != nullptr && !cover->seen;
+}
+
 const Origin* UpperTree::find_origin(Inode upper) const {
   auto found = origins_.find(upper);
   return found == origins_.end() ? nullptr : &found->second;

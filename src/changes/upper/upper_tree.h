@@ -79,6 +79,9 @@ class UpperTree {
   // What the agent knows of the base's node of that name, if the merged tree shows something else there, or at a
   // directory above it: the cover of that directory. nullptr if it shows the base's, or it was not recorded.
   const Cover* find_cover(std::string_view base_path) const;
+  // Whether the agent has removed a node of its own there, and somebody else has put another one into the base that it
+  // never saw: no change, but hidden.
+  bool is_only_hidden(const UpperGap& gap) const;
   const std::unordered_map<std::string, Cover>& covers() const { return covers_; }
   const std::unordered_map<Inode, Origin>& origins() const { return origins_; }
 
