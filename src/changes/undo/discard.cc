@@ -61,6 +61,10 @@ class Discarder {
       if (node.is_untouched() && in_use_ == InUse::kYes) continue;
       if (chosen_.with_path(node.path).empty()) WARREN_TRY(edit_.remove(node.path));
     }
+    for (const UpperGap& gap : tree_.gaps()) {
+      bool is_wanted = tree_.is_only_hidden(gap) && (!filter || filter(gap.path));
+      if (is_wanted) WARREN_TRY(edit_.remove_whiteout(gap.path));
+    }
     return Ok{};
   }
 

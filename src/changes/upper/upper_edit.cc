@@ -58,6 +58,9 @@ Status UpperEdit::remove_untouched(const std::vector<std::string>& except) {
   for (const UpperNode& node : tree_.nodes()) {
     if (node.is_untouched() && has(node.path) && !kept.contains(node.path)) WARREN_TRY(remove(node.path));
   }
+  for (const UpperGap& gap : tree_.gaps()) {
+    if (tree_.is_only_hidden(gap)) WARREN_TRY(remove_whiteout(gap.path));
+  }
   return Ok{};
 }
 
