@@ -458,6 +458,52 @@ TEST_F(OverlayTest, AnOverlayWithoutGenerationsIsReadAndGetsThem) {
   expect_sound();
 }
 
+TEST_F(OverlayTest, WhatTheBaseHadUnderANameIsRecordedOnce) {
+  start();
+  write("/new", "agent");
+  ASSERT_OK(unlink(fs(), "/a.txt"));
+  Cover first = world_->rows->find_cover("/a.txt").value().value();
+  EXPECT_EQ(first.seen->size, std::string("from the base\n").size());
+  put("/new", "of the host");
+  put("/a.txt", "another version");
+  write("/new", "agent again");
+  write("/a.txt", "agent");
+  ASSERT_OK(rename(fs(), "/a.txt", "/elsewhere"));
+  restart();
+  ASSERT_OK(unlink(fs(), "/new"));
+  EXPECT_EQ(world_->rows->find_cover("/a.txt").value(), first);
+  EXPECT_FALSE(world_->rows->find_cover("/new").value()->seen);
+  expect_sound();
+}
+
+TEST_F(OverlayTest, ANameThatIsFreeAgainIsRecordedAnew) {
+  start();
+  write("/new", "agent");
+  ASSERT_OK(unlink(fs(), "/new"));
+  EXPECT_FALSE(world_->rows->find_cover("/new").value());
+  put("/new", "of the host");
+  ASSERT_OK(unlink(fs(), "/new"));
+  EXPECT_EQ(world_->rows->find_cover("/new").value()->seen->size, std::string("of the host").size());
+  write("/d/g", "changed in place");
+  EXPECT_FALSE(world_->rows->find_cover("/d/g").value());
+  ASSERT_OK(rename(fs(), "/d/g", "/d/h"));
+  EXPECT_EQ(world_->rows->find_cover("/d/g").value()->seen->size, 1U);
+}
+
+TEST_F(OverlayTest, ARemovedDirectoryHasTheRecordOfItsFirstRemovedFile) {
+  start();
+  ASSERT_OK(unlink(fs(), "/d/deep/er/f"));
+  Timestamp at = world_->rows->find_cover("/d/deep/er/f").value()->at;
+  clock_.advance_ns(5'000'000'000);
+  ASSERT_OK(remove_dir(fs(), "/d/deep/er"));
+  ASSERT_OK(remove_dir(fs(), "/d/deep"));
+  EXPECT_EQ(world_->rows->find_cover("/d/deep").value()->at, at);
+  EXPECT_EQ(world_->rows->list_covers()->size(), 1U);
+  ASSERT_OK(make_dir(fs(), "/d/deep"));
+  write("/d/deep/own", "x");
+  EXPECT_EQ(world_->rows->list_covers()->size(), 1U);
+}
+
 TEST_F(OverlayTest, ANumberKeptForAnotherNodeIsNotReused) {
   start();
   HostFs& base = *world_->base;
