@@ -25,6 +25,18 @@ Result<bool> may_have_untouched(UpperLayer& upper) {
   });
 }
 
+// One lookup in the base for each row.
+Result<bool> may_have_moves(const AgentOverlay& overlay, TreeFinder& base) {
+  std::vector<Origin> rows = WARREN_TRY(overlay.upper.list_origins());
+  std::sort(rows.begin(), rows.end(), [](const Origin& a, const Origin& b) { return a.base_path < b.base_path; });
+  for (const Origin& row : rows) {
+    if (row.base_path.empty() || !row.seen) continue;
+    std::optional<Attributes> there = WARREN_TRY(base.find(row.base_path));
+    if (!there || there->inode != row.seen->inode) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<Dropped> drop_untouched(Agent& agent) {
@@ -32,11 +44,14 @@ Result<Dropped> drop_untouched(Agent& agent) {
   if (!overlay || agent.store().is_read_only()) return Dropped::kNothing;
   auto unit = WARREN_TRY(overlay->upper.begin(UnitAccess::kWrite));
   if (find_use(agent) == InUse::kYes) return Dropped::kNothing;  // whoever opens it from here on finds it done
-  bool may_have = WARREN_TRY(may_have_untouched(overlay->upper));
-  if (!may_have) return Dropped::kNothing;
   TreeFinder base(overlay->base);
+  bool may_have = WARREN_TRY(may_have_untouched(overlay->upper));
+  bool may_have_moved = WARREN_TRY(may_have_moves(*overlay, base));
+  if (!may_have && !may_have_moved) return Dropped::kNothing;
   UpperTree tree = WARREN_TRY(UpperTree::read(*overlay, base));
+  if (!may_have && tree.moves().empty()) return Dropped::kNothing;
   UpperEdit edit(*overlay, tree, base);
+  WARREN_TRY(edit.settle_moves());
   WARREN_TRY(edit.remove_untouched());
   WARREN_TRY(edit.tidy(InUse::kNo));
   WARREN_TRY(unit->commit());
@@ -50,6 +65,12 @@ Result<std::unique_ptr<Agent>> open_to_serve(const AgentOptions& options, Clock&
   WARREN_TRY(agent->close());
   agent.reset();
   return Agent::open(options, clock);
+}
+
+Status UpperEdit::settle_moves() {
+  for (Inode upper : tree_.followed()) WARREN_TRY(overlay_.upper.put_origin(*tree_.find_origin(upper)));
+  for (const std::string& path : tree_.ended_whiteouts()) WARREN_TRY(remove_whiteout(path));
+  return Ok{};
 }
 
 Status UpperEdit::remove_untouched() {

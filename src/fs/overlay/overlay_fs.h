@@ -27,6 +27,7 @@
 
 #include "base/limits.h"
 #include "fs/file_system.h"
+#include "fs/overlay/base_moves.h"
 #include "fs/overlay/upper_layer.h"
 
 namespace warren {
@@ -231,6 +232,15 @@ class OverlayFs final : public FileSystem {
   Result<std::size_t> read_now(Inode node, std::uint64_t offset, MutableBytes out);
   Status take_over(Copy& copy, Inode number);
 
+  // Renames that the base has made, too (overlay_fs_moves.cc).
+  Status take_moves(std::vector<Origin>& rows);
+  bool concerns_moves(Inode base_dir, std::string_view name);
+  bool follow_moves(Inode base_dir, std::string_view name);  // true if something shows another place of the base now
+  bool follow_moves();
+  Status take_up_moves(const BaseMoves& settled);
+  Status enter_copied_dirs();
+  Status settle_moves(BaseMoves moves);
+
   // Parts of the calls above.
   Status check_content(const View& view);  // kIsDirectory, kInvalid
   using Maker = std::function<Result<Attributes>(Inode upper_parent)>;
@@ -271,6 +281,7 @@ class OverlayFs final : public FileSystem {
   std::uint64_t epoch_ = 0;
   std::uint64_t losses_ = 0;
   bool is_loaded_ = false;
+  bool has_moves_ = false;  // followed_ is known
   bool root_is_copied_ = false;
   std::unordered_map<Inode, Dir> dirs_;
   std::unordered_map<Inode, Copy> copies_;
@@ -285,6 +296,7 @@ class OverlayFs final : public FileSystem {
   std::unordered_map<Inode, Removed> removed_;
   std::unordered_set<Inode> nameless_;  // copies without a name that are still retained
   std::unordered_map<Inode, Cookies> cookies_;
+  BaseMoves followed_;  // the rows have the paths of before
 };
 
 }  // namespace warren

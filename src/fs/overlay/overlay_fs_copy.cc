@@ -199,7 +199,10 @@ Result<std::optional<Attributes>> OverlayFs::find_seen(Inode parent, std::string
   if (own) {
     if (auto applied = applied_.find(own->inode); applied != applied_.end()) return std::optional(applied->second);
     Copy* copy = find_copy(number_of(own->inode));
-    bool is_from_here = copy && copy->base_path == base_path_of(parent, name);
+    if (!copy) return none;
+    if (copy->base_path == base_path_of(parent, name)) return copy->seen;
+    // Its rename was made in the base, too.
+    bool is_from_here = !WARREN_TRY(find_in_tree(base_, copy->base_path));
     return is_from_here ? copy->seen : none;
   }
   auto* whiteouts = WARREN_TRY(whiteouts_of(parent, dirs_.at(parent)));
