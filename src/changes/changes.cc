@@ -30,7 +30,7 @@ class Lister {
     for (const UpperNode& node : tree.nodes()) WARREN_TRY(list_node(node));
     for (const UpperGap& gap : tree.gaps()) {
       if (gap.there && !is_elsewhere(gap.place)) {
-        WARREN_TRY(list_deleted({gap.path, gap.place, *gap.there}, gap.known_at));
+        WARREN_TRY(list_deleted({gap.path, gap.place, *gap.there, gap.known_at}));
       }
     }
     std::sort(changes_.begin(), changes_.end(), [](const TreeChange& a, const TreeChange& b) {
@@ -44,6 +44,7 @@ class Lister {
     std::string path;
     std::string place;
     Attributes node;
+    Timestamp known_at;  // a time at which the agent saw what the base had there
   };
 
   Status find_hidden() {
@@ -150,7 +151,9 @@ class Lister {
   // Lists the base's node as deleted if something else took its name.
   Status list_covered(const UpperNode& node) {
     if (!node.there || is_elsewhere(node.place)) return Ok{};
-    return list_deleted({node.path, node.place, *node.there}, node.node.ctime);
+    // A directory that somebody has moved there since may contain nothing but old files.
+    bool is_unseen_dir = node.there->is_directory() && node.there->ctime > node.node.ctime;
+    return list_deleted({node.path, node.place, *node.there, is_unseen_dir ? Timestamp{} : node.node.ctime});
   }
 
   Status list_pair(const UpperNode& node, const std::string& place) {
@@ -179,18 +182,25 @@ class Lister {
       std::string path = join_path(node.path, entry.name);
       std::string place = join_path(node.place, entry.name);
       if (tree_->find(path) != nullptr || is_elsewhere(place)) continue;
-      WARREN_TRY(list_deleted({path, place, *entry.attributes}, node.node.ctime));
+      WARREN_TRY(list_deleted({path, place, *entry.attributes, node.node.ctime}));
     }
     return Ok{};
   }
 
-  Status list_deleted(Gone top, Timestamp known_at) {
+  // Whether a directory was moved to its name since, or its metadata changed: changes of its entries alter both times.
+  static bool is_moved_since(const Attributes& dir, Timestamp known_at) {
+    return dir.ctime > known_at && dir.mtime < dir.ctime;
+  }
+
+  Status list_deleted(Gone top) {
     std::vector<Gone> pending{std::move(top)};
     while (!pending.empty()) {
       Gone gone = std::move(pending.back());
       pending.pop_back();
       if (is_hidden(gone.place)) continue;
+      const Whiteout* row = tree_->find_whiteout(gone.path);
       if (gone.node.is_directory()) {
+        bool is_unseen = row == nullptr && is_moved_since(gone.node, gone.known_at);
         // Looked up by path: inode numbers from a listing do not stay valid.
         std::optional<Attributes> dir = WARREN_TRY(base_.find(gone.place));
         if (!dir || !dir->is_directory()) continue;
@@ -198,7 +208,8 @@ class Lister {
         for (const DirEntry& entry : entries) {
           std::string place = join_path(gone.place, entry.name);
           if (is_elsewhere(place)) continue;
-          pending.push_back({join_path(gone.path, entry.name), place, *entry.attributes});
+          Timestamp known_at = is_unseen ? Timestamp{} : gone.known_at;
+          pending.push_back({join_path(gone.path, entry.name), place, *entry.attributes, known_at});
         }
       }
       if (contains_hidden(gone.place)) continue;
@@ -206,9 +217,8 @@ class Lister {
       change.kind = TreeChangeKind::kDeleted;
       change.base_path = change.place = gone.place;
       change.before = gone.node;
-      change.known_at = known_at;
+      change.known_at = gone.known_at;
       consider_lost(change);
-      const Whiteout* row = tree_->find_whiteout(gone.path);
       if (row != nullptr) change.seen = row->seen;
       change.path = std::move(gone.path);
       changes_.push_back(std::move(change));

@@ -92,6 +92,19 @@ class Committed(Repository):
         self.apply("--merge")
         self.assertEqual(self.read("moved"), "".join(self.with_line(2, "of the user", again)))
 
+    def test_a_large_file_whose_content_is_still_in_the_base(self):
+        content = os.urandom(3_000_000)
+        self.begin(a=content)
+        self.agent(then=self.rename("a", "moved"))
+        self.bring()
+        self.assertEqual(self.w.lines(), [])
+
+        def look(point):
+            with open(point + "/moved", "rb") as file:
+                self.assertEqual(file.read(), content)
+        self.agent(then=look)
+        self.w.fsck()
+
     def test_what_the_user_made_of_the_file_is_a_conflict(self):
         self.begin(a="".join(self.LINES))
         self.agent(then=lambda p: (os.rename(p + "/a", p + "/moved"),
@@ -179,6 +192,23 @@ class ByHand(MountedCase):
         self.apply()
         self.assertEqual(sorted(os.listdir(self.base / "lib")), ["c"])
         self.end()
+
+    def test_the_user_moves_another_directory_there(self):
+        self.begin(src__c="c\n", other__old="of the user\n")
+        os.rename(self.point / "src", self.point / "lib")
+        mounted.wait_for(self.is_later_than(self.point / "lib"), "a later time")
+        os.rename(self.base / "other", self.base / "lib")
+        self.assertIn("conflict: /lib/old", self.w.fails("apply", self.w.id))
+        self.assertEqual(sorted(os.listdir(self.base)), ["lib", "src"])
+        self.end()
+
+    def is_later_than(self, path):
+        """Whether what the host does now is later than the last change of the node. Clocks of filesystems are coarse."""
+        def is_later():
+            probe = self.w.root / "probe"
+            overlaid.write(probe, "")
+            return probe.stat().st_ctime_ns > path.stat().st_ctime_ns
+        return is_later
 
     def test_the_user_has_deleted_it(self):
         self.begin(src__c="c\n", src__d="d\n")

@@ -64,8 +64,9 @@ class UpperEdit {
   Result<Inode> make_dir(std::string_view path, std::string_view base_path);
 
   // Stores the origins that follow UpperTree::moves(), and ends the whiteouts of their old names: from now on they do
-  // not depend on what the base has there.
-  Status settle_moves();
+  // not depend on what the base has there. If nobody uses the agent, removes files that were only renamed and whose
+  // content was not copied: it can be read no longer from where it was.
+  Status settle_moves(InUse in_use);
 
   // Removes every node for which UpperNode::is_untouched().
   Status remove_untouched();
@@ -81,6 +82,7 @@ class UpperEdit {
   Result<bool> is_bare(std::string_view path, Inode dir);
   Result<bool> prune(std::string_view path);
   Result<bool> has_own_metadata(const UpperNode* node);
+  Result<bool> is_only_renamed(const UpperNode& node);
 
   const AgentOverlay& overlay_;
   const UpperTree& tree_;

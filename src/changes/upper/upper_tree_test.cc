@@ -12,6 +12,7 @@
 #include "fs/host/host_fs.h"
 #include "fs/overlay/overlay_fs.h"
 #include "fs/path_ops.h"
+#include "fs/tree_ops.h"
 #include "store/overlay/overlay_rows.h"
 #include "store/overlay/overlay_schema.h"
 #include "testing/fake_clock.h"
@@ -59,6 +60,22 @@ class RenamedInBothTest : public ::testing::Test {
   }
   void write(std::string_view path, std::string_view text) { ASSERT_OK(write_file(fs(), path, as_bytes(text))); }
 
+  // From here on the agent's changes are of the time of what is in the base now...
+  void agent_sees_all() {
+    put("/.probe", "");
+    clock_.jump_to(lstat(*host_, "/.probe")->ctime);
+    std::filesystem::remove(host("/.probe"));
+  }
+  // ...and from here on the host's are later.
+  void let_host_time_pass() {
+    Timestamp now = clock_.now();
+    do {
+      put("/.probe", "");
+      now = lstat(*host_, "/.probe")->ctime;
+      std::filesystem::remove(host("/.probe"));
+    } while (now <= clock_.now());
+  }
+
   // "M /path", with "!" if it is a conflict.
   Lines changes() {
     AgentOverlay all = agent();
@@ -77,7 +94,7 @@ class RenamedInBothTest : public ::testing::Test {
     TreeFinder base(all.base);
     UpperTree tree = UpperTree::read(all, base).value();
     UpperEdit edit(all, tree, base);
-    ASSERT_OK(edit.settle_moves());
+    ASSERT_OK(edit.settle_moves(InUse::kNo));
     ASSERT_OK(edit.tidy(InUse::kNo));
     ASSERT_OK(unit->commit());
     base.clear();
@@ -175,7 +192,24 @@ TEST_F(RenamedInBothTest, WhatTheUserMadeUnderTheOldNameIsNotDeleted) {
   EXPECT_EQ(read_dir(fs(), "/src").value(), Lines{"other.txt"});
 }
 
+TEST_F(RenamedInBothTest, ADirectoryThatTheUserHasMovedToTheNewNameIsAConflictThoughItsFilesAreOld) {
+  put("/core/old.txt", "of the user\n");
+  put("/tree/x", "x\n");
+  put("/tree2/deep/old.txt", "of the user\n");
+  agent_sees_all();
+  ASSERT_OK(rename(fs(), "/src", "/lib"));
+  ASSERT_OK(remove(fs(), "/tree", {.recursive = Recursive::kYes}));
+  let_host_time_pass();
+  std::filesystem::rename(host("/core"), host("/lib"));
+  std::filesystem::rename(host("/tree2/deep"), host("/tree/deep"));
+  reopen();
+  EXPECT_EQ(changes(), (Lines{"D /lib", "R /src -> /lib", "D /lib/old.txt !", "D /tree", "D /tree/deep",
+                              "D /tree/deep/old.txt !", "D /tree/x"}));
+}
+
 TEST_F(RenamedInBothTest, AnotherDirectoryOfTheNewNameIsAConflict) {
+  agent_sees_all();
+  let_host_time_pass();
   ASSERT_OK(rename(fs(), "/src", "/lib"));
   put("/lib/other.txt", "of the user\n");
   reopen();

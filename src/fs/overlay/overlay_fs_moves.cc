@@ -36,11 +36,17 @@ bool OverlayFs::concerns_moves(Inode base_dir, std::string_view name) {
   for (const auto& [from, to] : followed_.all()) {
     if (path == from || path == to) return true;
   }
-  for (const auto& [number, copy] : copies_) {
-    if (copy.seen && copy.seen->is_directory() && copy.base_path == path) return true;
-  }
   Result<std::optional<Attributes>> top = find_in_upper(dir, name);
-  if (!top.ok() || !*top || !(*top)->is_directory()) return false;
+  if (!top.ok()) return false;
+  if (auto known = dirs_.find(dir); known != dirs_.end() && !*top) {  // most events end here
+    auto whiteouts = whiteouts_of(dir, known->second);
+    if (!whiteouts.ok() || !(*whiteouts)->contains(name)) return false;
+  }
+  for (const auto& [number, copy] : copies_) {
+    bool is_old_name = copy.seen && copy.seen->is_directory() && copy.base_path == path;
+    if (is_old_name) return true;
+  }
+  if (!*top || !(*top)->is_directory()) return false;
   Copy* copy = find_copy(number_of((*top)->inode));
   return copy && copy->is_noted && copy->base_path != path;
 }
