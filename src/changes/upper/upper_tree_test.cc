@@ -34,6 +34,8 @@ class RenamedInBothTest : public ::testing::Test {
         Store::open(dir_.file("a.db"), {.mode = OpenMode::kCreate, .durability = Durability::kProcess}, clock_).value();
     EXPECT_OK(make_overlay(*store_, base_));
     reopen();
+    agent_sees_all();
+    clock_.advance_ns(1'000'000'000);
   }
 
   void reopen() {
@@ -190,6 +192,22 @@ TEST_F(RenamedInBothTest, WhatTheUserMadeUnderTheOldNameIsNotDeleted) {
   settle();
   EXPECT_EQ(changes(), Lines{});
   EXPECT_EQ(read_dir(fs(), "/src").value(), Lines{"other.txt"});
+}
+
+TEST_F(RenamedInBothTest, ALargeFileThatWasOnlyRenamedIsTheBasesOnceSettled) {
+  std::string large(3'000'000, 'x');
+  put("/large", large);
+  put("/large2", large);
+  reopen();
+  ASSERT_OK(rename(fs(), "/large", "/moved"));
+  ASSERT_OK(rename(fs(), "/large2", "/moved2"));
+  ASSERT_OK(set_xattr(fs(), "/moved2", "user.x", as_bytes("of the agent")));
+  remake("/large", "/moved");
+  remake("/large2", "/moved2");
+  EXPECT_EQ(changes(), Lines{"M /moved2 !"});
+  settle();
+  EXPECT_EQ(read_file(fs(), "/moved").value(), large);
+  EXPECT_EQ(changes(), Lines{"M /moved2 !"});
 }
 
 TEST_F(RenamedInBothTest, ADirectoryThatTheUserHasMovedToTheNewNameIsAConflictThoughItsFilesAreOld) {
