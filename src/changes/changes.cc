@@ -30,7 +30,7 @@ class Lister {
     for (const UpperNode& node : tree.nodes()) WARREN_TRY(list_node(node));
     for (const UpperGap& gap : tree.gaps()) {
       if (gap.there && !is_elsewhere(gap.place) && !tree.is_only_hidden(gap)) {
-        WARREN_TRY(list_deleted({gap.path, gap.place, *gap.there}, gap.known_at));
+        WARREN_TRY(list_deleted({gap.path, gap.place, *gap.there, gap.known_at}));
       }
     }
     std::sort(changes_.begin(), changes_.end(), [](const TreeChange& a, const TreeChange& b) {
@@ -44,6 +44,7 @@ class Lister {
     std::string path;
     std::string place;
     Attributes node;
+    Timestamp known_at;  // a time at which the agent saw what the base had there
   };
 
   Status find_hidden() {
@@ -150,7 +151,10 @@ class Lister {
   // Lists the base's node as deleted if something else took its name.
   Status list_covered(const UpperNode& node) {
     if (!node.there || is_elsewhere(node.place)) return Ok{};
-    return list_deleted({node.path, node.place, *node.there}, node.node.ctime);
+    // A directory that somebody has moved there since may contain nothing but old files.
+    bool is_unseen_dir =
+        node.there->is_directory() && node.there->ctime > node.node.ctime && tree_->find_cover(node.place) == nullptr;
+    return list_deleted({node.path, node.place, *node.there, is_unseen_dir ? Timestamp{} : node.node.ctime});
   }
 
   Status list_pair(const UpperNode& node, const std::string& place) {
@@ -170,9 +174,10 @@ class Lister {
     const Cover* cover = tree_->find_cover(change.base_path);
     if (cover == nullptr) return;
     change.is_unseen = !cover->seen;
+    bool is_of_dir_above = cover->base_path != change.base_path;
+    if (is_of_dir_above && change.kind == TreeChangeKind::kDeleted) return;
     change.known_at = cover->at;
-    if (cover->base_path == change.base_path) change.seen = cover->seen;
-    else change.seen.reset();
+    change.seen = is_of_dir_above ? std::nullopt : cover->seen;
   }
 
   void consider_lost(TreeChange& change) const {
@@ -190,18 +195,26 @@ class Lister {
       std::string path = join_path(node.path, entry.name);
       std::string place = join_path(node.place, entry.name);
       if (tree_->find(path) != nullptr || is_elsewhere(place)) continue;
-      WARREN_TRY(list_deleted({path, place, *entry.attributes}, node.node.ctime));
+      WARREN_TRY(list_deleted({path, place, *entry.attributes, node.node.ctime}));
     }
     return Ok{};
   }
 
-  Status list_deleted(Gone top, Timestamp known_at) {
+  // Whether a directory was moved to its name since, or its metadata changed: changes of its entries alter both times.
+  static bool is_moved_since(const Attributes& dir, Timestamp known_at) {
+    return dir.ctime > known_at && dir.mtime < dir.ctime;
+  }
+
+  Status list_deleted(Gone top) {
+    if (const Cover* cover = tree_->find_cover(top.place)) top.known_at = cover->at;
     std::vector<Gone> pending{std::move(top)};
     while (!pending.empty()) {
       Gone gone = std::move(pending.back());
       pending.pop_back();
       if (is_hidden(gone.place)) continue;
+      const Whiteout* row = tree_->find_whiteout(gone.path);
       if (gone.node.is_directory()) {
+        bool is_unseen = row == nullptr && is_moved_since(gone.node, gone.known_at);
         // Looked up by path: inode numbers from a listing do not stay valid.
         std::optional<Attributes> dir = WARREN_TRY(base_.find(gone.place));
         if (!dir || !dir->is_directory()) continue;
@@ -209,7 +222,8 @@ class Lister {
         for (const DirEntry& entry : entries) {
           std::string place = join_path(gone.place, entry.name);
           if (is_elsewhere(place)) continue;
-          pending.push_back({join_path(gone.path, entry.name), place, *entry.attributes});
+          Timestamp known_at = is_unseen ? Timestamp{} : gone.known_at;
+          pending.push_back({join_path(gone.path, entry.name), place, *entry.attributes, known_at});
         }
       }
       if (contains_hidden(gone.place)) continue;
@@ -217,8 +231,7 @@ class Lister {
       change.kind = TreeChangeKind::kDeleted;
       change.base_path = change.place = gone.place;
       change.before = gone.node;
-      change.known_at = known_at;
-      const Whiteout* row = tree_->find_whiteout(gone.path);
+      change.known_at = gone.known_at;
       if (row != nullptr) change.seen = row->seen;
       consider_cover(change);
       consider_lost(change);

@@ -77,9 +77,7 @@ Result<std::optional<std::string>> find_reason(const AgentOverlay& overlay, cons
     // A directory's own time changes with any entry in it, and its entries are compared one by one.
     Timestamp changed_at = change.is_lost_link ? change.before->mtime : change.before->ctime;
     bool is_older = changed_at <= change.known_at;
-    // A directory that was moved there brings files along that are older.
-    bool may_be_moved = change.kind == TreeChangeKind::kDeleted && change.before->mtime <= change.known_at;
-    if (is_older || (change.before->is_directory() && !may_be_moved)) return std::optional<std::string>();
+    if (is_older || change.before->is_directory()) return std::optional<std::string>();
     return std::optional(describe(change));
   }
   if (is_as_seen(*change.before, *change.seen)) return std::optional<std::string>();

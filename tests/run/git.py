@@ -133,6 +133,25 @@ class LeftInTheSession(Git):
         self.assertEqual(self.world.sessions(), ["lost"])
 
 
+class RenamedAndMerged(Git):
+    def test_a_session_goes_on_after_its_rename_was_merged_and_ends_when_all_is_in_the_base(self):
+        self.inside(f"git mv dir lib; {COMMIT} renamed", options=("--keep",))
+        self.apply()
+        self.git("merge", "-q", "warren/s")
+        done = self.inside(f"ls lib; git status --short; echo 2 > file; git add -A; {COMMIT} next; "
+                           "git show --format= --name-status", options=("--keep",))
+        self.assertEqual(done.stdout, "inner\nM\tfile\n")
+        self.inside(f"git mv file moved; {COMMIT} moved; echo rest > lib/rest", options=("--keep",))
+        self.apply()
+        self.assertEqual(sorted(os.listdir(self.base / "lib")), ["inner", "rest"])
+        self.git("merge", "-q", "warren/s")
+        self.assertEqual((self.base / "moved").read_text(), "2\n")
+        self.assertEqual(self.world.warren("diff", "session:s").stdout, "")
+        self.assertNotIn("both change", self.world.warren("sessions").stdout)
+        self.apply()
+        self.assertNotIn("s", self.world.sessions())
+
+
 class Subdirectory(Git):
     def test_the_base_is_the_repository(self):
         done = self.inside("pwd; echo 2 > inner; git status --porcelain; cat ../file", cwd=self.base / "dir")

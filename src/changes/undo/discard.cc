@@ -36,6 +36,7 @@ class Discarder {
   }
 
   Status run(const ChangeFilter& filter) {
+    WARREN_TRY(edit_.settle_moves(in_use_));
     WARREN_TRY(drop_equal(filter));
     for (std::size_t i = 0; i < all_.size(); ++i) {
       if (chosen_.has(i)) continue;

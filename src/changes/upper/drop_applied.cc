@@ -26,6 +26,7 @@ class Dropper {
       : overlay_(overlay), intent_(intent), tree_(tree), base_(base), in_use_(in_use), edit_(overlay, tree, base) {}
 
   Status run() {
+    WARREN_TRY(edit_.settle_moves(in_use_));
     WARREN_TRY(follow_renames());
     WARREN_TRY(uncover_above());
     for (const UpperGap& gap : tree_.gaps()) gap_of_.emplace(gap.place, gap.path);

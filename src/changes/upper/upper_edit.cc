@@ -26,6 +26,18 @@ Result<bool> may_have_untouched(UpperLayer& upper) {
   });
 }
 
+// One lookup in the base for each row.
+Result<bool> may_have_moves(const AgentOverlay& overlay, TreeFinder& base) {
+  std::vector<Origin> rows = WARREN_TRY(overlay.upper.list_origins());
+  std::sort(rows.begin(), rows.end(), [](const Origin& a, const Origin& b) { return a.base_path < b.base_path; });
+  for (const Origin& row : rows) {
+    if (row.base_path.empty() || !row.seen) continue;
+    std::optional<Attributes> there = WARREN_TRY(base.find(row.base_path));
+    if (!there || there->inode != row.seen->inode) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<Dropped> drop_untouched(Agent& agent) {
@@ -33,11 +45,14 @@ Result<Dropped> drop_untouched(Agent& agent) {
   if (!overlay || agent.store().is_read_only()) return Dropped::kNothing;
   auto unit = WARREN_TRY(overlay->upper.begin(UnitAccess::kWrite));
   if (find_use(agent) == InUse::kYes) return Dropped::kNothing;  // whoever opens it from here on finds it done
-  bool may_have = WARREN_TRY(may_have_untouched(overlay->upper));
-  if (!may_have) return Dropped::kNothing;
   TreeFinder base(overlay->base);
+  bool may_have = WARREN_TRY(may_have_untouched(overlay->upper));
+  bool may_have_moved = WARREN_TRY(may_have_moves(*overlay, base));
+  if (!may_have && !may_have_moved) return Dropped::kNothing;
   UpperTree tree = WARREN_TRY(UpperTree::read(*overlay, base));
+  if (!may_have && tree.moves().empty()) return Dropped::kNothing;
   UpperEdit edit(*overlay, tree, base);
+  WARREN_TRY(edit.settle_moves(InUse::kNo));
   WARREN_TRY(edit.remove_untouched());
   WARREN_TRY(edit.tidy(InUse::kNo));
   WARREN_TRY(unit->commit());
@@ -51,6 +66,31 @@ Result<std::unique_ptr<Agent>> open_to_serve(const AgentOptions& options, Clock&
   WARREN_TRY(agent->close());
   agent.reset();
   return Agent::open(options, clock);
+}
+
+// Whether the base has all content of a file that follows a rename there, and its metadata is the same.
+Result<bool> UpperEdit::is_only_renamed(const UpperNode& node) {
+  bool is_followed = node.node.is_file() && tree_.followed().contains(node.node.inode);
+  if (!is_followed || !node.there || node.origin->base_path != node.place || node.node.nlink != 1) return false;
+  if (node.there->size != node.node.size || !has_same_mode(*node.there, node.node)) return false;
+  std::vector<ByteRange> in_base = WARREN_TRY(overlay_.upper.list_base_ranges(node.node.inode));
+  if (in_base.size() != 1 || in_base[0] != ByteRange{0, node.node.size}) return false;
+  std::optional<Attributes> there = WARREN_TRY(base_.find(node.place));  // inode numbers of the base do not stay valid
+  if (!there) return false;
+  XattrMap theirs = WARREN_TRY(read_xattrs(overlay_.base, there->inode));
+  XattrMap ours = WARREN_TRY(read_xattrs(overlay_.upper.fs(), node.node.inode));
+  return theirs == ours;
+}
+
+Status UpperEdit::settle_moves(InUse in_use) {
+  for (Inode upper : tree_.followed()) WARREN_TRY(overlay_.upper.put_origin(*tree_.find_origin(upper)));
+  for (const std::string& path : tree_.ended_whiteouts()) WARREN_TRY(remove_whiteout(path));
+  if (in_use == InUse::kYes || tree_.followed().empty()) return Ok{};
+  for (const UpperNode& node : tree_.nodes()) {
+    bool is_only_name = WARREN_TRY(is_only_renamed(node));
+    if (is_only_name) WARREN_TRY(remove(node.path));
+  }
+  return Ok{};
 }
 
 Status UpperEdit::remove_untouched(const std::vector<std::string>& except) {

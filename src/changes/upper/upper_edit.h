@@ -20,8 +20,9 @@ enum class InUse { kNo, kYes };
 InUse find_use(Agent& agent);  // by another process: is_used_elsewhere
 
 // Removes nodes that stayed in the upper layer after an apply, for those who had them open, and that the agent has not
-// touched since. Does nothing while another process has the agent open, and little if there are none. The merged tree
-// of this agent object is not updated: close it afterwards.
+// touched since. Also settles renames that the base has made, too (UpperEdit::settle_moves). Does nothing while another
+// process has the agent open, and little if there are none. The merged tree of this agent object is not updated: close
+// it afterwards.
 enum class Dropped { kNothing, kSomething };
 Result<Dropped> drop_untouched(Agent& agent);
 
@@ -63,6 +64,11 @@ class UpperEdit {
   // The directory in the upper layer; copied up from the base's `base_path` if it is missing.
   Result<Inode> make_dir(std::string_view path, std::string_view base_path);
 
+  // Stores the origins that follow UpperTree::moves(), and ends the whiteouts of their old names: from now on they do
+  // not depend on what the base has there. If nobody uses the agent, removes files that were only renamed and whose
+  // content was not copied: it can be read no longer from where it was.
+  Status settle_moves(InUse in_use);
+
   // Removes every node for which UpperNode::is_untouched(), except at these paths.
   Status remove_untouched(const std::vector<std::string>& except = {});
 
@@ -78,6 +84,7 @@ class UpperEdit {
   Result<bool> is_bare(std::string_view path, Inode dir);
   Result<bool> prune(std::string_view path);
   Result<bool> has_own_metadata(const UpperNode* node);
+  Result<bool> is_only_renamed(const UpperNode& node);
 
   const AgentOverlay& overlay_;
   const UpperTree& tree_;

@@ -1,7 +1,10 @@
 #include "changes/upper/upper_tree.h"
 
 #include <algorithm>
+#include <functional>
+#include <set>
 
+#include "base/limits.h"
 #include "base/path.h"
 #include "changes/compare.h"
 #include "fs/list_dir.h"
@@ -24,6 +27,12 @@ Result<UpperTree> UpperTree::read(const AgentOverlay& overlay, TreeFinder& base)
   UpperTree tree;
   WARREN_TRY(tree.load_rows(overlay.upper));
   WARREN_TRY(tree.walk(overlay, base));
+  // What was moved out of a directory follows that first.
+  for (int round = 0; round < limits::kTreeDepth; ++round) {
+    bool has_moved = WARREN_TRY(tree.follow_moves(overlay.base));
+    if (!has_moved) break;
+    WARREN_TRY(tree.walk(overlay, base));
+  }
   WARREN_TRY(tree.find_gaps(base));
   WARREN_TRY(tree.find_nameless(overlay, base));
   return tree;
@@ -34,7 +43,6 @@ Status UpperTree::load_rows(UpperLayer& upper) {
   origins_.reserve(rows.size());
   for (Origin& row : rows) {
     Inode node = row.upper;
-    if (!row.base_path.empty()) shown_.insert(row.base_path);
     origins_.insert_or_assign(node, std::move(row));
   }
   whiteouts_ = WARREN_TRY(upper.list_whiteouts());
@@ -117,8 +125,37 @@ Result<UpperNode> UpperTree::look(const AgentOverlay& overlay, const UpperNode& 
   return node;
 }
 
+// Of the nodes as they were matched with the base; true if the origin of one is another now.
+Result<bool> UpperTree::follow_moves(FileSystem& base) {
+  std::vector<MovedCopy> moved;
+  for (const UpperNode& node : nodes_) {
+    bool is_moved = node.origin != nullptr && node.origin->seen && !node.origin->base_path.empty() && node.there &&
+                    node.origin->base_path != node.place && names_of(node.node.inode).size() == 1;
+    if (is_moved) moved.push_back({node.origin->base_path, node.place, *node.origin->seen});
+  }
+  if (moved.empty()) return false;
+  BaseMoves moves = find_base_moves(base, moved, std::set<std::string, std::less<>>(shown_.begin(), shown_.end()));
+  if (moves.empty()) return false;
+  for (auto& [upper, row] : origins_) {
+    bool has_moved = WARREN_TRY(follow(moves, base, row));
+    if (has_moved) followed_.insert(upper);
+  }
+  moves_.add_later(moves);
+  return true;
+}
+
 Status UpperTree::walk(const AgentOverlay& overlay, TreeFinder& base) {
   UpperLayer& upper = overlay.upper;
+  nodes_.clear();
+  by_path_.clear();
+  names_.clear();
+  hidden_.clear();
+  covered_.clear();
+  moved_.clear();
+  shown_.clear();
+  for (const auto& [node, row] : origins_) {
+    if (!row.base_path.empty()) shown_.insert(row.base_path);
+  }
   root_ = WARREN_TRY(upper.fs().get_attributes(kRootInode));
   root_node_.path = "/";
   root_node_.node = root_;
@@ -173,6 +210,11 @@ Status UpperTree::find_gaps(TreeFinder& base) {
     if (!place) continue;
     UpperGap gap{.path = row.path, .place = *place, .there = {}, .row = &row, .known_at = dir->node.ctime};
     gap.there = WARREN_TRY(base.find(*place));
+    bool is_ended = moves_.contains(*place) && !(gap.there && row.seen && gap.there->inode == row.seen->inode);
+    if (is_ended) {
+      ended_whiteouts_.push_back(row.path);
+      continue;
+    }
     covered_.insert(*place);
     hidden_.insert(*std::move(place));
     gaps_.push_back(std::move(gap));

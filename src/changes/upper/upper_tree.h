@@ -13,6 +13,7 @@
 #include "agent/agent.h"
 #include "base/result.h"
 #include "changes/upper/tree_finder.h"
+#include "fs/overlay/base_moves.h"
 #include "fs/overlay/upper_layer.h"
 
 namespace warren {
@@ -84,6 +85,12 @@ class UpperTree {
   bool is_only_hidden(const UpperGap& gap) const;
   const std::unordered_map<std::string, Cover>& covers() const { return covers_; }
   const std::unordered_map<Inode, Origin>& origins() const { return origins_; }
+  // Renames of the agent that the base has made, too. The origins here follow them, the stored rows do not
+  // (UpperEdit::settle_moves).
+  const BaseMoves& moves() const { return moves_; }
+  const std::unordered_set<Inode>& followed() const { return followed_; }  // whose origin follows one of them
+  // Whiteouts of the names that these had before: whatever the base has there now is not what the agent moved away.
+  const std::vector<std::string>& ended_whiteouts() const { return ended_whiteouts_; }
 
   // False if the merged tree shows the base's node of that name, at the same path or moved with a directory above it.
   bool is_gone(std::string_view base_path) const;
@@ -98,6 +105,7 @@ class UpperTree {
   Status load_rows(UpperLayer& upper);
   Status walk(const AgentOverlay& overlay, TreeFinder& base);
   Result<UpperNode> look(const AgentOverlay& overlay, const UpperNode& dir, const DirEntry& entry, TreeFinder& base);
+  Result<bool> follow_moves(FileSystem& base);
   Status find_gaps(TreeFinder& base);
   using Places = std::unordered_map<Inode, std::vector<std::string>>;
   Result<Places> search_base(const AgentOverlay& overlay, TreeFinder& base, const Places& wanted) const;
@@ -106,6 +114,9 @@ class UpperTree {
 
   Attributes root_;
   std::unordered_map<Inode, Origin> origins_;
+  BaseMoves moves_;
+  std::unordered_set<Inode> followed_;
+  std::vector<std::string> ended_whiteouts_;
   std::vector<Whiteout> whiteouts_;  // by path
   std::vector<UpperNode> nodes_;
   UpperNode root_node_;

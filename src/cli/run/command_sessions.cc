@@ -102,8 +102,11 @@ SharedFiles find_shared(const std::vector<ListedSession>& all) {
   std::map<std::pair<std::string, std::string>, std::vector<std::string>> by_file;  // base and path: sessions
   for (const ListedSession& session : all) {
     if (!session.summary) continue;
-    for (const std::string& file : session.summary->files)
-      by_file[{session.info.base, file}].push_back(session.info.id);
+    for (const std::string& file : session.summary->files) {
+      std::vector<std::string>& ids = by_file[{session.info.base, file}];
+      // One path may have two changes: what was there is deleted, and something else is added.
+      if (ids.empty() || ids.back() != session.info.id) ids.push_back(session.info.id);
+    }
   }
   SharedFiles shared;
   for (const auto& [file, ids] : by_file) {

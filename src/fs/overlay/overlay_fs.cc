@@ -44,8 +44,10 @@ class OverlayFs::Listener {
    public:
     Side(OverlayFs& overlay, ChangeListener& to, Layer layer) : overlay_(overlay), to_(to), layer_(layer) {}
     void entry_changed(Inode parent, std::string_view name) override {
+      bool has_moved = layer_ == Layer::kBase && overlay_.follow_moves(parent, name);
       std::optional<Inode> copy = layer_ == Layer::kBase ? overlay_.follow_entry(parent, name) : std::nullopt;
       to_.entry_changed(number_of(parent), name);
+      if (has_moved) to_.everything_changed();
       if (copy) to_.node_changed(*copy);
     }
     void node_changed(Inode node) override {
@@ -53,6 +55,7 @@ class OverlayFs::Listener {
       to_.node_changed(number_of(node));
     }
     void everything_changed() override {
+      if (layer_ == Layer::kBase) overlay_.follow_moves();
       if (layer_ == Layer::kBase) overlay_.follow_all();
       to_.everything_changed();
     }
@@ -123,6 +126,7 @@ Status OverlayFs::reload() {
     removed_meanwhile_count_ = 0;
   }
   std::vector<Origin> origins = WARREN_TRY(upper_.list_origins());
+  WARREN_TRY(take_moves(origins));
   std::vector<LostLink> lost = WARREN_TRY(upper_.list_lost_links());
   // Copies that are in use are retained in the upper layer too.
   std::unordered_map<Inode, Copy> in_use;
@@ -148,8 +152,7 @@ Status OverlayFs::reload() {
       if (origin.seen) base_.reserve_number(origin.seen->inode, origin.seen->generation);
     } else if (origin.seen) {
       auto before = known.find(origin.upper);
-      bool is_same_kind = before != known.end() && !origin.seen->is_directory();
-      Inode number = show_as(is_same_kind ? before->second : origin.upper, origin.seen->inode);
+      Inode number = show_as(before != known.end() ? before->second : origin.upper, origin.seen->inode);
       if (origin.is_orphan && !retained_.contains(number)) continue;
       base_.reserve_number(origin.seen->inode, origin.seen->generation);
       copies_[number] = {.upper = origin.upper,
@@ -172,6 +175,7 @@ Status OverlayFs::reload() {
     lose_name(one.base, one.base_path, one.at);
   }
   for (auto& [number, dir] : dirs_) {
+    if (dir.base && *dir.base != number) shown_as_[*dir.base] = number;
     dir.whiteouts.reset();
     dir.subdirectories.reset();
   }

@@ -27,6 +27,7 @@
 
 #include "base/limits.h"
 #include "fs/file_system.h"
+#include "fs/overlay/base_moves.h"
 #include "fs/overlay/upper_layer.h"
 
 namespace warren {
@@ -217,7 +218,7 @@ class OverlayFs final : public FileSystem {
   struct OwnRecord {
     std::optional<Attributes> seen;  // absent: another program made the copy
   };
-  std::optional<OwnRecord> find_own_record(Inode parent, std::string_view name, const Attributes& own);
+  Result<std::optional<OwnRecord>> find_own_record(Inode parent, std::string_view name, const Attributes& own);
   // Call in the unit of a change, before the merged tree shows something else under the name than the base's node.
   Status note_cover(Inode parent, std::string_view name, const std::optional<Attributes>& own,
                     const std::optional<Attributes>& in_base);
@@ -257,6 +258,15 @@ class OverlayFs final : public FileSystem {
   bool is_removed_meanwhile(Inode parent, std::string_view name) const;
   void end_whiteout(Inode parent, std::string_view name);
   void move_hidden_names(const std::string& from, const std::string& to);
+
+  // Renames that the base has made, too (overlay_fs_moves.cc).
+  Status take_moves(std::vector<Origin>& rows);
+  bool concerns_moves(Inode base_dir, std::string_view name);
+  bool follow_moves(Inode base_dir, std::string_view name);  // true if something shows another place of the base now
+  bool follow_moves();
+  Status take_up_moves(const BaseMoves& settled);
+  Status enter_copied_dirs();
+  Status settle_moves(BaseMoves moves);
 
   // Parts of the calls above.
   Status check_content(const View& view);  // kIsDirectory, kInvalid
@@ -299,6 +309,7 @@ class OverlayFs final : public FileSystem {
   std::uint64_t epoch_ = 0;
   std::uint64_t losses_ = 0;
   bool is_loaded_ = false;
+  bool has_moves_ = false;  // followed_ is known
   bool root_is_copied_ = false;
   std::unordered_map<Inode, Dir> dirs_;
   std::unordered_map<Inode, Copy> copies_;
@@ -317,6 +328,7 @@ class OverlayFs final : public FileSystem {
   std::unordered_map<Inode, Removed> removed_;
   std::unordered_set<Inode> nameless_;  // copies without a name that are still retained
   std::unordered_map<Inode, Cookies> cookies_;
+  BaseMoves followed_;  // the rows have the paths of before
 };
 
 }  // namespace warren

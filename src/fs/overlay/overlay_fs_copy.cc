@@ -195,7 +195,7 @@ Result<std::optional<Attributes>> OverlayFs::find_seen(Inode parent, std::string
   std::optional<Attributes> none;
   if (own && own->is_directory()) return none;
   if (own) {
-    std::optional<OwnRecord> record = find_own_record(parent, name, *own);
+    std::optional<OwnRecord> record = WARREN_TRY(find_own_record(parent, name, *own));
     if (record) return record->seen;
   }
   std::optional<Cover> cover = WARREN_TRY(upper_.find_cover(base_path_of(parent, name)));
@@ -205,12 +205,16 @@ Result<std::optional<Attributes>> OverlayFs::find_seen(Inode parent, std::string
   return upper_.find_removed(path_of(parent, name));
 }
 
-std::optional<OverlayFs::OwnRecord> OverlayFs::find_own_record(Inode parent, std::string_view name,
-                                                               const Attributes& own) {
-  if (auto applied = applied_.find(own.inode); applied != applied_.end()) return OwnRecord{applied->second};
+Result<std::optional<OverlayFs::OwnRecord>> OverlayFs::find_own_record(Inode parent, std::string_view name,
+                                                                       const Attributes& own) {
+  std::optional<OwnRecord> none;
+  if (auto applied = applied_.find(own.inode); applied != applied_.end())
+    return std::optional(OwnRecord{applied->second});
   Copy* copy = find_copy(number_of(own.inode));
-  bool is_from_here = copy && copy->base_path == base_path_of(parent, name) && !opaque_.contains(own.inode);
-  return is_from_here ? std::optional(OwnRecord{copy->seen}) : std::nullopt;
+  if (!copy || opaque_.contains(own.inode)) return none;
+  bool is_from_here = copy->base_path == base_path_of(parent, name) ||
+                      !WARREN_TRY(find_in_tree(base_, copy->base_path));  // its rename was made in the base, too
+  return is_from_here ? std::optional(OwnRecord{copy->seen}) : none;
 }
 
 Status OverlayFs::note_cover(Inode parent, std::string_view name, const std::optional<Attributes>& own,
@@ -220,7 +224,7 @@ Status OverlayFs::note_cover(Inode parent, std::string_view name, const std::opt
   std::string place = base_path_of(parent, name);
   std::optional<Attributes> seen = in_base;
   if (own) {
-    std::optional<OwnRecord> record = find_own_record(parent, name, *own);
+    std::optional<OwnRecord> record = WARREN_TRY(find_own_record(parent, name, *own));
     if (!record) return Ok{};  // covered already
     if (record->seen) seen = record->seen;
   } else if (WARREN_TRY(whiteouts_of(parent, dir))->contains(name)) {
@@ -244,7 +248,8 @@ Status OverlayFs::end_cover(Inode parent, std::string_view name) {
 Result<bool> OverlayFs::is_unseen(Inode parent, std::string_view name, const std::optional<Attributes>& own,
                                   const std::optional<Attributes>& in_base) {
   if (!in_base) return false;
-  std::optional<OwnRecord> record = own ? find_own_record(parent, name, *own) : std::nullopt;
+  std::optional<OwnRecord> record;
+  if (own) record = WARREN_TRY(find_own_record(parent, name, *own));
   if (record) return record->seen && !is_as_seen(*in_base, *record->seen);
   bool is_covered = own || WARREN_TRY(whiteouts_of(parent, dirs_.at(parent)))
   ->contains(name);

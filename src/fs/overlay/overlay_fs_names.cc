@@ -46,6 +46,7 @@ OverlayFs::Dir& OverlayFs::know_dir(Inode number, Inode parent, std::string_view
   if (dir.name != name) dir.name = name;
   if (dir.base != base) {
     if (base) base_.retain(*base).ignore("the next lookup in it reports that it is gone");
+    if (base && *base != number) shown_as_[*base] = number;
     if (dir.base) base_.forget(*dir.base, 1);
     dir.base = base;
     dir.subdirectories.reset();
@@ -99,7 +100,7 @@ Result<std::optional<Inode>> OverlayFs::find_base_dir(Inode parent, std::string_
   std::optional<Attributes> found;
   std::string natural = base_path_of(parent, name);
   Dir* dir = WARREN_TRY(enter(parent));
-  if (copy && copy->base_path != natural) found = WARREN_TRY(unless_gone(lstat(base_, copy->base_path)));
+  if (copy && (copy->base_path != natural || !dir->base)) found = WARREN_TRY(find_in_tree(base_, copy->base_path));
   else if (dir->base) found = WARREN_TRY(unless_gone(base_.lookup(*dir->base, name)));
   if (!found || !found->is_directory()) return std::optional<Inode>();
   return std::optional(found->inode);
