@@ -26,6 +26,7 @@
 #include "agent/record/audit_note.h"
 #include "base/ascii.h"
 #include "base/path.h"
+#include "changes/git/pinned_git.h"
 #include "changes/upper/upper_edit.h"
 #include "fuse/mounted.h"
 #include "os/error.h"
@@ -77,8 +78,9 @@ Result<Fd> listen_for_commands(const SessionDir& session) {
 }
 
 // Creates the file under another name first, so that an existing session file is always complete.
-Status make_session_file(const SessionDir& session, const std::string& base,
-                         const std::optional<Encryption>& encryption, Clock& clock) {
+Status make_session_file(const SessionDir& session, const Plan& plan, const std::optional<Encryption>& encryption,
+                         Clock& clock) {
+  const std::string& base = plan.base;
   std::string draft = session.file() + ".new";
   for (const char* suffix : {"", "-wal", "-shm"}) WARREN_TRY(remove_host_file(draft + suffix));
   StoreOptions how{.mode = OpenMode::kCreate, .durability = Durability::kProcess};
@@ -95,6 +97,10 @@ Status make_session_file(const SessionDir& session, const std::string& base,
   if (std::optional<LinkedWorktree> worktree = find_linked_worktree(base)) {
     auto agent = WARREN_TRY(Agent::open({.id_or_path = draft}, clock));
     WARREN_TRY(make_worktree_repository(*agent, base, *worktree).within("make a repository for the git worktree"));
+    WARREN_TRY(empty_log_of(*agent));
+  } else if (may_pin_git(plan)) {
+    auto agent = WARREN_TRY(Agent::open({.id_or_path = draft, .durability = Durability::kProcess}, clock));
+    WARREN_TRY(pin_git(*agent).within("copy the state of git"));
     WARREN_TRY(empty_log_of(*agent));
   }
   if (::rename(draft.c_str(), session.file().c_str()) != 0) {
@@ -154,7 +160,7 @@ class RunServer {
     set_limits();
     if (WARREN_TRY(session_.is_new())) {
       WARREN_TRY(session_.set_base(plan_.base));
-      WARREN_TRY(make_session_file(session_, plan_.base, options_.encryption, clock_));
+      WARREN_TRY(make_session_file(session_, plan_, options_.encryption, clock_));
     }
     AgentOptions how{.id_or_path = session_.file(), .durability = Durability::kProcess, .commits = Commits::kGrouped};
     how.hidden = WARREN_TRY(hidden_from_base(plan_));
@@ -164,6 +170,7 @@ class RunServer {
     if (plan_.home) home_ = WARREN_TRY(HomeLayer::open(options_.home_layer, plan_, how.hidden, clock_));
     WARREN_TRY(add_hidden_paths(session_.file(), plan_.base, how.hidden));
     agent_ = WARREN_TRY(open_to_serve(how, clock_));
+    show_base_head(*agent_).ignore("git works without it, and the agent may have damaged its repository");
     if (plan_.namespace_path) WARREN_TRY(open_namespace());
     if (agent_->unrecorded()) options_.warn(*agent_->unrecorded());
     anchorer_ = WARREN_TRY(Anchorer::start(*agent_, options_.anchor, clock_));

@@ -142,9 +142,9 @@ Result<std::unordered_set<std::string>> list_dirty(const AgentOverlay& overlay, 
 
 // False if it cannot be known here: then the change stays with the agent.
 Result<bool> CommitImport::set_committed(TreeChange& change) {
-  bool is_pair = change.after && change.after->is_file() && change.before && change.before->is_file();
+  bool is_pair = change.before && change.before->is_file() && (!change.after || change.after->is_file());
   if (!is_pair) return true;  // nothing of the base's would be overwritten unseen
-  if (change.after->size > limits::kPatchFileBytes) return false;
+  if (change.node().size > limits::kPatchFileBytes) return false;
   Captured content = WARREN_TRY(joined_.run({"cat-file", "--filters", head_ + ":" + change.path.substr(1)}));
   if (content.status != 0) return true;  // not in the commit under this name
   change.committed = std::move(content.output);

@@ -96,7 +96,8 @@ Result<std::optional<Inode>> OverlayFs::find_base_dir(Inode parent, std::string_
   std::optional<Attributes> found;
   std::string natural = base_path_of(parent, name);
   Dir* dir = WARREN_TRY(enter(parent));
-  if (copy && copy->base_path != natural) found = WARREN_TRY(unless_gone(lstat(base_, copy->base_path)));
+  bool is_from_elsewhere = copy && (copy->base_path != natural || !dir->base);  // or its parent shows nothing itself
+  if (is_from_elsewhere) found = WARREN_TRY(unless_gone(lstat(base_, copy->base_path)));
   else if (dir->base) found = WARREN_TRY(unless_gone(base_.lookup(*dir->base, name)));
   if (!found || !found->is_directory()) return std::optional<Inode>();
   return std::optional(found->inode);
