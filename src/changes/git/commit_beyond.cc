@@ -132,7 +132,8 @@ Result<std::unordered_set<std::string>> CommitImport::list_dirty_candidates(
     if (!one.shown) continue;
     WARREN_TRY(write_for_git(overlay_, {.path = "/" + name, .node = *one.shown}, *host, name, std::nullopt));
   }
-  WARREN_TRY(git.ask({"read-tree", head_}));
+  Captured read = WARREN_TRY(git.run({"read-tree", head_}));
+  if (read.status != 0) return damaged(read);
   WARREN_TRY(git.run({"update-index", "-q", "--refresh"}));  // fails if something differs
   std::string listed = WARREN_TRY(git.ask({"diff-files", "-z", "--name-only", "--no-renames", "--diff-filter=MT"}));
   std::vector<std::string> names = split_at_nul(listed);
