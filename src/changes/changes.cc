@@ -6,6 +6,7 @@
 
 #include "base/path.h"
 #include "changes/compare.h"
+#include "changes/git/pinned_git.h"
 #include "changes/upper/tree_finder.h"
 #include "changes/upper/upper_tree.h"
 #include "fs/list_dir.h"
@@ -22,6 +23,7 @@ class Lister {
     auto view = WARREN_TRY(overlay_.upper.begin(UnitAccess::kRead));
     UpperTree tree = WARREN_TRY(UpperTree::read(overlay_, base_));
     tree_ = &tree;
+    pinned_ = WARREN_TRY(find_pin_time(overlay_.upper));
     std::vector<LostLink> lost = WARREN_TRY(overlay_.upper.list_lost_links());
     for (LostLink& link : lost) lost_.emplace(link.base_path, link);
     WARREN_TRY(find_hidden());
@@ -107,8 +109,15 @@ class Lister {
     return list_pair(root, "/");
   }
 
+  // Whether the agent has it as it was at its start (changes/git/pinned_git.h).
+  bool is_pinned(const UpperNode& node) const {
+    if (!pinned_ || !is_at_or_below(node.path, "/.git")) return false;
+    if (node.node.is_directory()) return is_at_or_below(node.path, "/.git/refs");  // only its files matter
+    return node.node.mtime == *pinned_;
+  }
+
   Status list_node(const UpperNode& node) {
-    if (node.is_untouched()) return Ok{};
+    if (node.is_untouched() || is_pinned(node)) return Ok{};
     if (node.node.is_directory()) {
       if (node.base_path == node.place && node.there) return list_pair(node, node.place);
       if (node.base_path && node.base_path != node.place) return list_moved(node, *node.base_path);
@@ -188,6 +197,8 @@ class Lister {
 
   Status list_replaced_dir(const UpperNode& node) {
     WARREN_TRY(list_pair(node, node.place));
+    // Of a pinned state, what the base has besides was never in the session.
+    if (pinned_ && is_at_or_below(node.path, "/.git")) return Ok{};
     std::optional<Attributes> dir = WARREN_TRY(base_.find(node.place));
     if (!dir || !dir->is_directory()) return Ok{};
     std::vector<DirEntry> entries = WARREN_TRY(list_dir(overlay_.base, dir->inode, DirDetail::kAttributes));
@@ -305,6 +316,7 @@ class Lister {
   std::unordered_map<std::string, LostLink> lost_;  // by base path
   std::unordered_set<std::string> claimed_;         // base paths of files that were renamed
   std::unordered_set<std::string> renamed_;         // their paths now
+  std::optional<Timestamp> pinned_;                 // of the state of git
   std::vector<TreeChange> changes_;
 };
 

@@ -9,6 +9,7 @@
 #include "changes/git/git.h"
 #include "changes/git/left_in_git.h"
 #include "changes/git/quarantine.h"
+#include "changes/git/stray_commits.h"
 #include "fs/tree_ops.h"
 #include "store/files/namespace_tree.h"
 
@@ -69,6 +70,20 @@ bool has_git_objects_alone(const AgentOverlay& overlay, const std::vector<TreeCh
   git.set_limit(limits::kGitTime);
   Result<std::string> known = git.ask_with({"cat-file", "--batch-check=%(objecttype)"}, ids);
   return !known.ok() || known->find(" missing") != known->npos;
+}
+
+bool has_stray_commits(const AgentOverlay& overlay, const std::vector<TreeChange>& in_git) {
+  Result<std::size_t> count = count_stray_commits(overlay, in_git);
+  return !count.ok() || *count > 0;
+}
+
+Result<bool> has_taken_back(const AgentOverlay& overlay, const AgentCommits& commits,
+                            const std::vector<TreeChange>& changes, const std::vector<TreeChange>& in_git) {
+  if (commits.head.empty()) return false;
+  Result<std::unique_ptr<CommitImport>> import = CommitImport::prepare(overlay, commits, commits.head, in_git);
+  if (!import.ok()) return true;
+  CommitImport::Beyond beyond = WARREN_TRY((*import)->look_beyond(changes));
+  return !beyond.taken_back.empty();
 }
 
 }  // namespace warren

@@ -1,5 +1,6 @@
 #include "session/git_base.h"
 
+#include <algorithm>
 #include <memory>
 
 #include <fcntl.h>
@@ -12,11 +13,11 @@
 #include "base/bytes.h"
 #include "base/path.h"
 #include "changes/git/git.h"
+#include "changes/git/pinned_git.h"
 #include "fs/path_ops.h"
 #include "fs/tree_ops.h"
 #include "os/files/host_files.h"
 #include "os/files/host_tree.h"
-#include "sandbox/view/plan.h"
 
 namespace warren {
 namespace {
@@ -80,11 +81,17 @@ bool is_plain_dir(const std::string& path) {
   return canonical.ok() && *canonical == path;
 }
 
-// All references, as git writes them into packed-refs.
+// "<id> <name>" for each.
 Result<std::string> list_references(Git& git) {
   std::string listed = WARREN_TRY(git.ask({"for-each-ref", "--format=%(objectname) %(refname)"}));
-  std::string text = "# pack-refs with: sorted \n";
-  return text + listed + (listed.empty() ? "" : "\n");
+  return listed + (listed.empty() ? "" : "\n");
+}
+
+// The record of what the session had at its start.
+Result<std::string> make_record(Git& git, const std::string& references) {
+  Captured head = WARREN_TRY(git.run({"rev-parse", "--verify", "--quiet", "HEAD^{commit}"}));
+  std::string commit(head.status == 0 ? trimmed(head.output, kWhitespace) : std::string_view());
+  return write_pin_record(commit, parse_packed_references(references));
 }
 
 // In quotes, as a file of settings needs it.
@@ -98,10 +105,18 @@ std::string setting_value(std::string_view text) {
   return value + "\"";
 }
 
+// Older than the index: git takes a file that is not older than it for one that may have changed in the same moment.
+Result<Timestamp> find_state_time(const std::string& git_dir) {
+  for (const char* name : {"/index", "/HEAD"}) {
+    std::optional<struct stat> found = WARREN_TRY(find_host_link(git_dir + name));
+    if (found) return Timestamp{.seconds = found->st_mtim.tv_sec - 1, .nanoseconds = 0};
+  }
+  return Error(Code::kNotFound, fmt::format("{} has no HEAD", quote(git_dir)));
+}
+
 // So that what the agent changes later differs from what we made (changes/git/left_in_git.h).
-Status set_one_time(Agent& agent) {
-  Timestamp made = WARREN_TRY(stat(agent.fs(), "/.git/objects/info/alternates"))
-  .mtime;
+Status set_one_time(Agent& agent, const std::string& git_dir) {
+  Timestamp made = WARREN_TRY(find_state_time(git_dir));
   return walk(agent.fs(), "/.git", [&](const WalkEntry& entry) -> Result<WalkNext> {
     if (!entry.attributes.is_file()) return WalkNext::kContinue;
     WARREN_TRY(set_times(agent.fs(), entry.path, SetTime::to(made), SetTime::to(made), Follow::kNo));
@@ -175,6 +190,14 @@ std::vector<std::string> paths_to_read(const LinkedWorktree& worktree) {
   return paths;
 }
 
+bool may_pin_git(const Plan& plan) {
+  std::string git_dir = plan.base + "/.git";
+  Result<std::optional<struct stat>> found = find_host_link(git_dir);
+  if (!found.ok() || !*found || !S_ISDIR((*found)->st_mode) || !is_of_user(**found)) return false;
+  return std::none_of(plan.places.begin(), plan.places.end(),
+                      [&](const Plan::Place& place) { return is_within(place.path, git_dir); });
+}
+
 Status make_worktree_repository(Agent& agent, const std::string& base, const LinkedWorktree& worktree) {
   Git git(base);
   Result<std::string> references = list_references(git);
@@ -186,13 +209,15 @@ Status make_worktree_repository(Agent& agent, const std::string& base, const Lin
        {"/.git/objects/info", "/.git/objects/pack", "/.git/refs/heads", "/.git/refs/tags", "/.git/info"})
     WARREN_TRY(make_dirs(agent.fs(), dir));
   WARREN_TRY(write_file(agent.fs(), "/.git/HEAD", as_bytes(*head + "\n")));
-  WARREN_TRY(write_file(agent.fs(), "/.git/packed-refs", as_bytes(*references)));
+  WARREN_TRY(write_file(agent.fs(), "/.git/packed-refs", as_bytes("# pack-refs with: sorted \n" + *references)));
+  std::string record = WARREN_TRY(make_record(git, *references));
+  WARREN_TRY(write_file(agent.fs(), fmt::format("/.git/{}", kPinRecord), as_bytes(record)));
   std::string objects = alternates_text(worktree.common + "/objects");
   WARREN_TRY(write_file(agent.fs(), "/.git/objects/info/alternates", as_bytes(objects)));
   for (const char* name : kCopied) WARREN_TRY(copy_if_there(agent, worktree.git_dir, name));
   for (const char* name : kCopiedFromCommon) WARREN_TRY(copy_if_there(agent, worktree.common, name));
   WARREN_TRY(write_settings(agent, base, worktree));
-  return set_one_time(agent);
+  return set_one_time(agent, worktree.git_dir);
 }
 
 }  // namespace warren

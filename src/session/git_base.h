@@ -15,6 +15,7 @@
 
 #include "agent/agent.h"
 #include "base/result.h"
+#include "sandbox/view/plan.h"
 
 namespace warren {
 
@@ -37,6 +38,10 @@ std::optional<std::string> find_git_outside(const std::string& base);
 
 // What a run must be able to read so that git works inside: absolute paths of directories, without links on the way.
 std::vector<std::string> paths_to_read(const LinkedWorktree& worktree);
+
+// Whether a new session gets the state of git as it is now (changes/git/pinned_git.h): the base has a directory `.git`
+// of the user's, and the plan shows or hides nothing in it.
+bool may_pin_git(const Plan& plan);
 
 // Replaces the agent's `.git` by a repository of its own. Links in the repository outside are not followed.
 Status make_worktree_repository(Agent& agent, const std::string& base, const LinkedWorktree& worktree);

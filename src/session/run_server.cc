@@ -17,6 +17,7 @@
 #include "agent/agent_namespace.h"
 #include "base/ascii.h"
 #include "base/path.h"
+#include "changes/git/pinned_git.h"
 #include "changes/upper/upper_edit.h"
 #include "fuse/mounted.h"
 #include "os/error.h"
@@ -77,7 +78,7 @@ class RunServer {
     set_limits();
     if (WARREN_TRY(session_.is_new())) {
       WARREN_TRY(session_.set_base(plan_.base));
-      WARREN_TRY(make_session_file(session_, plan_.base, options_.encryption, clock_));
+      WARREN_TRY(make_session_file(session_, plan_, options_.encryption, clock_));
     }
     AgentOptions how{.id_or_path = session_.file(), .durability = Durability::kProcess, .commits = Commits::kGrouped};
     how.hidden = WARREN_TRY(hidden_from_base(plan_));
@@ -87,6 +88,7 @@ class RunServer {
     if (plan_.home) home_ = WARREN_TRY(HomeLayer::open(options_.home_layer, plan_, how.hidden, clock_));
     WARREN_TRY(add_hidden_paths(session_.file(), plan_.base, how.hidden));
     agent_ = WARREN_TRY(open_to_serve(how, clock_));
+    show_base_head(*agent_).ignore("git works without it, and the agent may have damaged its repository");
     if (plan_.namespace_path) WARREN_TRY(open_namespace());
     if (agent_->unrecorded()) options_.warn(*agent_->unrecorded());
     anchorer_ = WARREN_TRY(Anchorer::start(*agent_, options_.anchor, clock_));

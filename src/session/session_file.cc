@@ -11,6 +11,7 @@
 #include "agent/keys/encrypted_note.h"
 #include "agent/record/audit_note.h"
 #include "base/path.h"
+#include "changes/git/pinned_git.h"
 #include "os/error.h"
 #include "os/files/host_files.h"
 #include "session/git_base.h"
@@ -19,8 +20,9 @@
 namespace warren {
 
 // Under another name first.
-Status make_session_file(const SessionDir& session, const std::string& base,
-                         const std::optional<Encryption>& encryption, Clock& clock) {
+Status make_session_file(const SessionDir& session, const Plan& plan, const std::optional<Encryption>& encryption,
+                         Clock& clock) {
+  const std::string& base = plan.base;
   std::string draft = session.file() + ".new";
   for (const char* suffix : {"", "-wal", "-shm"}) WARREN_TRY(remove_host_file(draft + suffix));
   StoreOptions how{.mode = OpenMode::kCreate, .durability = Durability::kProcess};
@@ -37,6 +39,10 @@ Status make_session_file(const SessionDir& session, const std::string& base,
   if (std::optional<LinkedWorktree> worktree = find_linked_worktree(base)) {
     auto agent = WARREN_TRY(Agent::open({.id_or_path = draft}, clock));
     WARREN_TRY(make_worktree_repository(*agent, base, *worktree).within("make a repository for the git worktree"));
+    WARREN_TRY(empty_log_of(*agent));
+  } else if (may_pin_git(plan)) {
+    auto agent = WARREN_TRY(Agent::open({.id_or_path = draft, .durability = Durability::kProcess}, clock));
+    WARREN_TRY(pin_git(*agent).within("copy the state of git"));
     WARREN_TRY(empty_log_of(*agent));
   }
   if (::rename(draft.c_str(), session.file().c_str()) != 0) {

@@ -22,7 +22,14 @@ Result<SessionSummary> summarise_session(const SessionDir& session, Clock& clock
   if (in_git.empty()) return summary;
   Result<std::optional<AgentCommits>> commits = find_commits(opened.overlay);
   summary.has_commits = commits.ok() && *commits && !(*commits)->brings.empty();
+  bool is_empty_else = summary.is_empty();
   summary.has_git_objects = has_git_objects_alone(opened.overlay, in_git);
+  bool has_strays = summary.has_git_objects && has_stray_commits(opened.overlay, in_git);
+  if (has_strays) summary.left.emplace_back("commits on no branch");
+  else if (summary.has_git_objects && is_empty_else) summary.left.emplace_back("staged content of git");
+  bool may_be_taken_back = summary.is_empty() && commits.ok() && *commits;
+  if (may_be_taken_back && WARREN_TRY(has_taken_back(opened.overlay, **commits, changes, in_git)))
+    summary.left.emplace_back("changes after its commits");
   return summary;
 }
 

@@ -9,6 +9,7 @@
 #include "base/ascii.h"
 #include "base/path.h"
 #include "changes/git/git_refs.h"
+#include "changes/git/pinned_git.h"
 #include "changes/git/quarantine.h"
 #include "fs/path_ops.h"
 
@@ -49,10 +50,14 @@ Result<std::optional<GitHeads>> find_base_heads(const AgentOverlay& overlay) {
   return std::optional(std::move(heads));
 }
 
-// Those that the base's references do not name. HEAD's first; each commit once.
-std::vector<AgentBranch> list_candidates(const GitHeads& agent, const GitHeads& base, const std::string& start) {
+// Those that the base's references do not name, and did not at the agent's start. HEAD's first; each commit once.
+std::vector<AgentBranch> list_candidates(const GitHeads& agent, const GitHeads& base, const std::string& start,
+                                         const std::optional<PinnedGit>& pinned) {
   std::set<std::string> known{base.commit, start, ""};
   for (const auto& [name, commit] : base.branches) known.insert(commit);
+  if (pinned) {
+    for (const auto& [name, commit] : pinned->references) known.insert(commit);
+  }
   std::vector<AgentBranch> found;
   if (known.insert(agent.commit).second) found.push_back({agent.branch, agent.commit});
   for (const auto& [name, commit] : agent.branches) {
@@ -68,9 +73,11 @@ Result<std::optional<AgentCommits>> find_commits(const AgentOverlay& overlay) {
   std::optional<GitHeads> agent = WARREN_TRY(find_git_heads(overlay.merged, kGitDir));
   std::optional<GitHeads> base = WARREN_TRY(find_base_heads(overlay));
   if (!agent || !base) return none;
+  std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(overlay));
   AgentCommits commits{.start = overlay.note ? overlay.note->commit : "", .head = agent->commit, .brings = {}};
+  if (pinned) commits.start = pinned->head;
   bool is_moved = !agent->commit.empty() && agent->commit != commits.start;
-  std::vector<AgentBranch> candidates = list_candidates(*agent, *base, commits.start);
+  std::vector<AgentBranch> candidates = list_candidates(*agent, *base, commits.start, pinned);
   if (!is_moved && candidates.empty()) return none;
   if (candidates.size() > limits::kGitNewBranches) {
     return Error(Code::kLimit,
@@ -109,9 +116,10 @@ Result<std::unique_ptr<CommitImport>> CommitImport::prepare(const AgentOverlay& 
                                                             const std::string& commit,
                                                             const std::vector<TreeChange>& all) {
   ScratchDir scratch = WARREN_TRY(ScratchDir::make("commits"));
-  // If the agent has not switched to another branch, the HEAD that is seen is the base's, and may have moved since.
-  bool has_own_head =
-      std::any_of(all.begin(), all.end(), [](const TreeChange& change) { return change.path == "/.git/HEAD"; });
+  // If HEAD is not pinned and the agent has not switched to another branch, it is the base's, and may have moved since.
+  std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(overlay));
+  bool has_own_head = pinned || std::any_of(all.begin(), all.end(),
+                                            [](const TreeChange& change) { return change.path == "/.git/HEAD"; });
   const std::string& head = has_own_head ? found.head : commit;
   std::unique_ptr<CommitImport> made(new CommitImport(overlay, std::move(scratch), head, commit));
   Captured prefix = WARREN_TRY(made->base_.run({"rev-parse", "--show-prefix"}));
@@ -140,7 +148,10 @@ Status CommitImport::find_start(const std::string& start) {
   WARREN_TRY(check_commit(head_));
   is_merged_ = WARREN_TRY(base_.succeeds({"merge-base", "--is-ancestor", head_, "HEAD"}));
   from_ = start;
-  if (!start.empty() && WARREN_TRY(joined_.succeeds({"cat-file", "-e", start + "^{commit}"}))) return Ok{};
+  if (!start.empty() && WARREN_TRY(joined_.succeeds({"cat-file", "-e", start + "^{commit}"}))) {
+    start_ = start;
+    return Ok{};
+  }
   Captured common = WARREN_TRY(joined_.run({"merge-base", "HEAD", head_}));
   from_ = trimmed(common.output, kWhitespace);
   if (common.status == 0 && !from_.empty()) return Ok{};

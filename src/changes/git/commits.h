@@ -10,6 +10,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "agent/agent.h"
@@ -59,6 +61,16 @@ class CommitImport {
   // One entry for each change. Git compares, so content filters count. Sets TreeChange::committed.
   Result<std::vector<Where>> sort(std::vector<TreeChange>& changes);
 
+  // Files that the commits of HEAD's branch change, though the session has no change in them and the base's HEAD does
+  // not have that version. Nothing for another branch, and for commits that are merged.
+  struct Beyond {
+    // Work of others: the base's files changed while the agent committed, and its commit has them, or takes them back.
+    std::vector<std::string> foreign;
+    // The agent changed them after the commits, to what the base has.
+    std::vector<std::string> taken_back;
+  };
+  Result<Beyond> look_beyond(const std::vector<TreeChange>& changes);
+
   struct Description {
     std::uint64_t count = 0;  // commits that the base's repository does not have
     std::string subject;      // of the last one
@@ -81,6 +93,14 @@ class CommitImport {
  private:
   CommitImport(const AgentOverlay& overlay, ScratchDir scratch, std::string head, std::string commit);
   static Error damaged(const Captured& git);
+  struct Candidate {
+    char status = 'M';                // since the agent's start: A M D T
+    std::optional<Attributes> shown;  // in the merged tree
+  };
+  Result<std::vector<std::string>> list_newly_committed();
+  Result<Beyond> sort_candidates(const std::unordered_map<std::string, Candidate>& candidates);
+  Result<std::unordered_set<std::string>> list_dirty_candidates(
+      const std::unordered_map<std::string, Candidate>& candidates);
   Status check_commit(const std::string& commit);
   Status find_start(const std::string& start);
   Result<bool> set_committed(TreeChange& change);
@@ -93,10 +113,15 @@ class CommitImport {
   std::string head_;  // "" before the first commit
   std::string commit_;
   std::string git_dir_;
+  std::string start_;       // the agent's HEAD at its start; "" if unknown, or the base does not have it any more
   std::string from_;        // the commit or tree that the agent's HEAD is compared with
   bool is_merged_ = false;  // the base's HEAD contains the agent's
   Git base_;                // the base's repository
   Git joined_;              // the same, with the objects of the quarantine
 };
+
+// Files that the agent removed after it had committed them, and that the base never had: their names stay removed when
+// the commits are merged.
+Status keep_removed_after_commit(const AgentOverlay& overlay, const std::vector<std::string>& paths);
 
 }  // namespace warren

@@ -13,6 +13,7 @@
 namespace warren {
 namespace {
 
+constexpr std::string_view kReferences = "refs/";
 constexpr std::string_view kHeads = "refs/heads/";
 constexpr std::string_view kSymbolic = "ref:";
 
@@ -99,17 +100,27 @@ bool is_object_id(std::string_view text) {
   return (text.size() == 40 || text.size() == 64) && std::all_of(text.begin(), text.end(), is_lower_hex_digit);
 }
 
-GitBranches parse_packed_branches(std::string_view text) {
-  GitBranches found;
+GitReferences parse_packed_references(std::string_view text) {
+  GitReferences found;
   while (!text.empty()) {
     std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));
     std::size_t space = line.find(' ');
     if (space == line.npos || !is_object_id(line.substr(0, space))) continue;
     std::string_view name = line.substr(space + 1);
-    if (!name.starts_with(kHeads) || !is_branch_name(name.substr(kHeads.size()))) continue;
-    found.insert_or_assign(std::string(name.substr(kHeads.size())), std::string(line.substr(0, space)));
+    if (!name.starts_with(kReferences) || !is_branch_name(name)) continue;
+    found.insert_or_assign(std::string(name), std::string(line.substr(0, space)));
     if (found.size() >= limits::kGitRefs) break;
+  }
+  return found;
+}
+
+GitBranches parse_packed_branches(std::string_view text) {
+  GitBranches found;
+  for (auto& [name, id] : parse_packed_references(text)) {
+    std::string_view branch =
+        std::string_view(name).starts_with(kHeads) ? std::string_view(name).substr(kHeads.size()) : "";
+    if (is_branch_name(branch)) found.emplace(branch, id);
   }
   return found;
 }

@@ -17,7 +17,8 @@ inline constexpr std::uint64_t kGitPackedRefsBytes = std::uint64_t{64} << 20;
 inline constexpr std::size_t kGitRefs = 100'000;
 }  // namespace limits
 
-using GitBranches = std::map<std::string, std::string>;  // "fix/parser" → the commit's id
+using GitBranches = std::map<std::string, std::string>;    // "fix/parser" → the commit's id
+using GitReferences = std::map<std::string, std::string>;  // "refs/tags/v1" → the object's id
 
 struct GitHeads {
   std::string branch;    // of HEAD: "main"; "" if HEAD names a commit
@@ -30,7 +31,9 @@ struct GitHeads {
 bool is_branch_name(std::string_view name);
 bool is_object_id(std::string_view text);  // 40 or 64 lower-case hexadecimal digits
 
-// The branches in a packed-refs file; other lines are skipped.
+// The references in a packed-refs file; other lines are skipped.
+GitReferences parse_packed_references(std::string_view text);
+// Only the branches.
 GitBranches parse_packed_branches(std::string_view text);
 
 // Of the repository in `dir` ("/.git"). nullopt if `dir` is not a directory with a readable HEAD in the usual format.

@@ -9,6 +9,7 @@
 #include "base/ascii.h"
 #include "base/path.h"
 #include "changes/git/git.h"
+#include "changes/git/pinned_git.h"
 #include "changes/git/quarantine.h"
 #include "fs/path_ops.h"
 
@@ -125,6 +126,10 @@ class Branches {
 
   std::set<std::string> ask_git() const {
     std::set<std::string> known;
+    Result<std::optional<PinnedGit>> pinned = find_pinned_git(overlay_);
+    if (pinned.ok() && *pinned) {
+      for (const auto& [name, id] : (*pinned)->references) known.insert({name, id});
+    }
     Git git(overlay_.base_path);
     git.set_limit(limits::kGitTime);
     Result<std::string> listed = git.ask({"for-each-ref", "--format=%(objectname)%0a%(refname)"});
@@ -139,8 +144,24 @@ class Branches {
 
   const AgentOverlay& overlay_;
   std::set<std::string, std::less<>> objects_;
-  std::optional<std::set<std::string>> known_;  // names and commits of the base's references
+  std::optional<std::set<std::string>> known_;  // names and commits of the base's references, now and at the start
 };
+
+// Whether the file of packed references has something that was not there at the agent's start. Git writes it again for
+// a deleted branch, too. Moved branches are judged by their commits.
+bool has_new_packed(const AgentOverlay& overlay, const PinnedGit& pinned) {
+  Result<std::string> text =
+      read_file(overlay.merged, "/.git/packed-refs", {.size_bytes_max = limits::kGitPackedRefsBytes});
+  if (!text.ok()) return text.error().code() != Code::kNotFound;
+  GitReferences now = parse_packed_references(*text);
+  return std::any_of(now.begin(), now.end(), [&](const auto& one) {
+    std::string_view name = one.first;
+    auto before = pinned.references.find(one.first);
+    if (name.starts_with("refs/remotes/")) return false;
+    if (before == pinned.references.end()) return true;
+    return before->second != one.second && !name.starts_with("refs/heads/");
+  });
+}
 
 }  // namespace
 
@@ -160,10 +181,13 @@ std::string describe_left_in_git(const TreeChange& change) {
 
 std::vector<std::string> list_left_in_git(const AgentOverlay& overlay, const std::vector<TreeChange>& in_git) {
   std::optional<Timestamp> made = find_time_of_made_repository(in_git);
+  Result<std::optional<PinnedGit>> pinned = find_pinned_git(overlay);
+  bool is_pinned = pinned.ok() && pinned->has_value();
   Branches branches(overlay, in_git);
   std::vector<std::string> left;
   for (const TreeChange& change : in_git) {
     if (made && change.after && change.after->mtime == *made) continue;
+    if (is_pinned && change.path == "/.git/packed-refs" && !has_new_packed(overlay, **pinned)) continue;
     std::string what = branches.is_name_alone(change) ? "branches" : describe_left_in_git(change);
     if (what.empty() || std::find(left.begin(), left.end(), what) != left.end()) continue;
     if (left.size() == kLeftNamed) {

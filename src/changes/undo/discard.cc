@@ -2,15 +2,19 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "agent/record/audit_trail.h"
+#include "base/below.h"
 #include "base/path.h"
 #include "changes/compare.h"
+#include "changes/git/pinned_git.h"
 #include "changes/selection.h"
 #include "changes/upper/link_counts.h"
 #include "changes/upper/replace_origin.h"
 #include "changes/upper/upper_edit.h"
 #include "fs/list_dir.h"
+#include "fs/path_ops.h"
 
 namespace warren {
 namespace {
@@ -241,6 +245,64 @@ class Discarder {
   std::unordered_set<std::string> uncovered_;
 };
 
+// The state of git that a session has from its start (changes/git/pinned_git.h) is in files of its own, which the
+// base's would not replace: it is dropped as a whole.
+class GitOfSession {
+ public:
+  static Result<GitOfSession> find(const AgentOverlay& overlay) {
+    GitOfSession found;
+    Result<Attributes> git = lstat(overlay.base, kGit);
+    if (!git.ok() || !git->is_directory() || !WARREN_TRY(find_pin_time(overlay.upper))) return found;
+    found.is_pinned_ = true;
+    std::vector<Origin> origins = WARREN_TRY(overlay.upper.list_origins());
+    for (Origin& origin : origins) {
+      if (is_at_or_below(origin.base_path, kGit)) found.shown_.insert(std::move(origin.base_path));
+    }
+    return found;
+  }
+
+  bool has(std::string_view path) const {
+    if (!is_pinned_ || !is_at_or_below(path, kGit)) return false;
+    for (; path.size() > kGit.size(); path = split_parent(path).parent) {
+      if (shown_.contains(std::string(path))) return false;
+    }
+    return true;
+  }
+
+  // Whether it is to be dropped. kInvalid if only a part of it is.
+  Result<bool> is_taken(const std::vector<TreeChange>& all, const Selection& chosen) const {
+    bool is_any = false;
+    bool is_all = true;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (!is_pinned_ || !is_at_or_below(all[i].path, kGit)) continue;
+      is_any = is_any || (chosen.has(i) && has(all[i].path));
+      is_all = is_all && chosen.has(i);
+    }
+    if (!is_any || is_all) return is_any;
+    return Error(Code::kInvalid,
+                 "the agent's HEAD, index, branches and settings of git are dropped together or not at all",
+                 "name .git to drop everything in it, its commits too");
+  }
+
+ private:
+  static constexpr std::string_view kGit = "/.git";
+
+  bool is_pinned_ = false;
+  std::unordered_set<std::string> shown_;  // directories in it that show the base's
+};
+
+Status drop_changes(const AgentOverlay& overlay, const std::vector<TreeChange>& all, const ChangeFilter& filter,
+                    InUse in_use) {
+  Selection chosen(all);
+  chosen.take_if(filter);
+  chosen.complete_for_discard();
+  TreeFinder base(overlay.base);
+  UpperTree tree = WARREN_TRY(UpperTree::read(overlay, base));
+  LinkCounts links = WARREN_TRY(LinkCounts::begin(overlay, tree, base));
+  WARREN_TRY(Discarder(overlay, all, chosen, tree, base, in_use).run(filter));
+  return links.update(overlay, base);
+}
+
 }  // namespace
 
 Result<std::vector<TreeChange>> list_discarded(const AgentOverlay& overlay, const ChangeFilter& filter) {
@@ -260,12 +322,12 @@ Result<std::vector<TreeChange>> discard_changes(const AgentOverlay& overlay, con
   Selection chosen(all);
   chosen.take_if(filter);
   chosen.complete_for_discard();
-  TreeFinder base(overlay.base);
-  UpperTree tree = WARREN_TRY(UpperTree::read(overlay, base));
-  LinkCounts links = WARREN_TRY(LinkCounts::begin(overlay, tree, base));
   InUse in_use = on_record_of != nullptr ? find_use(*on_record_of) : InUse::kNo;
-  WARREN_TRY(Discarder(overlay, all, chosen, tree, base, in_use).run(filter));
-  WARREN_TRY(links.update(overlay, base));
+  GitOfSession git = WARREN_TRY(GitOfSession::find(overlay));
+  bool drops_git = WARREN_TRY(git.is_taken(all, chosen));
+  auto without_git = [&](std::string_view path) { return !git.has(path) && (!filter || filter(path)); };
+  WARREN_TRY(drop_changes(overlay, all, without_git, in_use));
+  if (drops_git) WARREN_TRY(pin_git_again(overlay));
   std::vector<TreeChange> dropped = chosen.list();
   if (log == nullptr) {
     WARREN_TRY(unit->commit());

@@ -275,6 +275,10 @@ Result<bool> UpperEdit::prune(std::string_view path) {
   const UpperNode* node = tree_.find(path);
   bool shows_base = node == nullptr || node->base_path == node->place || shown_.contains(std::string(path));
   if (!shows_base) return false;
+  // In a directory that shows nothing of the base by itself, the base's shows only because of this one.
+  const UpperNode* above = tree_.find(split_parent(path).parent);
+  bool is_shown_alone = above != nullptr && !above->base_path && !shown_.contains(above->path);
+  if (is_shown_alone) return false;
   bool is_changed = WARREN_TRY(has_own_metadata(node));
   if (is_changed) return false;
   return remove(path);

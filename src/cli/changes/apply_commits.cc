@@ -8,8 +8,11 @@
 #include "base/printable.h"
 #include "changes/git/git_folder.h"
 #include "changes/git/left_in_git.h"
+#include "changes/git/stray_commits.h"
+#include "changes/left_with_agent.h"
 #include "changes/review/remarks.h"
-#include "cli/changes/apply_consent.h"
+#include "cli/changes/changes_output.h"
+#include "os/terminal.h"
 
 namespace warren::cli {
 namespace {
@@ -52,6 +55,15 @@ void print_self_running(Output& out, const CommitsPlan& plan) {
     out.print("  and {} more files that run by themselves\n", plan.self_running.size() - kPathsShown);
 }
 
+// What the commits have that the session did not change.
+std::string describe_foreign(const std::vector<std::string>& paths) {
+  return fmt::format(
+      "{} in the commits {} of this session: {}; the base changed while the agent committed: look at {} "
+      "before you merge",
+      counted(paths.size(), "file"), paths.size() == 1 ? "is not a change" : "are not changes", listed(paths),
+      paths.size() == 1 ? "it" : "them");
+}
+
 Status check_target(const Arguments& args, CommitsPlan& plan, const std::string& id) {
   plan.branch = args.find("branch").value_or("warren/" + id);
   CommitImport::BranchState state = WARREN_TRY(plan.import->look_at_branch(plan.branch));
@@ -74,6 +86,28 @@ Result<bool> is_only_named(const Arguments& args, const CommitsPlan& plan, const
   if (args.has("from") || args.has("branch")) return false;
   CommitImport::BranchState state = WARREN_TRY(plan.import->look_at_branch("warren/" + id));
   return state == CommitImport::BranchState::kOther;
+}
+
+// A remark of `diff`: the same question is asked by `apply`.
+void print_foreign(Context& context, const AgentOverlay& overlay, const AgentCommits& found,
+                   const std::vector<TreeChange>& changes, const std::vector<TreeChange>& left_out) {
+  bool has_new = !found.brings.empty() && found.brings.front().commit == found.head;
+  if (!has_new) return;
+  auto import = CommitImport::prepare(overlay, found, found.head, left_out);
+  if (!import.ok()) return;  // apply says what is wrong with them
+  Result<CommitImport::Beyond> beyond = (*import)->look_beyond(changes);
+  if (!beyond.ok() || beyond->foreign.empty()) return;
+  context.err.print("{}\n", context.err.name(describe_foreign(beyond->foreign)));
+}
+
+void print_strays(Context& context, const AgentOverlay& overlay, const std::vector<TreeChange>& left_out) {
+  if (!has_git_objects_alone(overlay, left_out)) return;
+  Result<std::size_t> strays = count_stray_commits(overlay, left_out);
+  if (!strays.ok() || *strays == 0) return;
+  context.err.print(
+      "{} on no branch: only the session keeps {}; a branch or tag in the session makes them a part of "
+      "its work\n",
+      counted(*strays, "commit"), *strays == 1 ? "it" : "them");
 }
 
 }  // namespace
@@ -138,9 +172,39 @@ void take_files(CommitsPlan& plan, const std::vector<TreeChange>& changes, const
   }
 }
 
-Status bring_commits(const Arguments& args, CommitsPlan& plan) {
-  if (!plan.taken) return Ok{};
-  return plan.import->bring(plan.branch, args.has("force") ? ReplaceBranch::kYes : ReplaceBranch::kNo);
+Status compare_with_commits(const Arguments& args, CommitsPlan& plan, std::vector<TreeChange>& changes) {
+  plan.beyond = WARREN_TRY(plan.import->look_beyond(changes));
+  if (args.has("commits")) return Ok{};
+  plan.held = plan.beyond.taken_back;
+  plan.where = WARREN_TRY(plan.import->sort(changes));
+  return Ok{};
+}
+
+Result<bool> agrees_to_foreign(Context& context, const Arguments& args, const CommitsPlan& plan) {
+  if (!plan.taken || plan.beyond.foreign.empty() || args.has("yes")) return true;
+  std::string why = describe_foreign(plan.beyond.foreign);
+  if (!is_terminal(context.input)) {
+    return Error(Code::kDenied, fmt::format("nothing was written: {}", why),
+                 "look at them before you merge: `git diff HEAD...BRANCH` shows them. --yes brings the commits as they "
+                 "are, --no-commits applies the session's own changes as files");
+  }
+  context.err.print("{}\n", context.err.name(why));
+  bool agrees = WARREN_TRY(ask_yes(context, "Bring the commits as they are?"));
+  if (!agrees) context.err.line("nothing was written");
+  return agrees;
+}
+
+void add_foreign_question(const Arguments& args, const CommitsPlan& plan, std::vector<ApplyQuestion>& questions) {
+  if (!plan.taken || plan.beyond.foreign.empty() || args.has("yes")) return;
+  questions.push_back(
+      {.about = "commits", .why = describe_foreign(plan.beyond.foreign), .agree = "--yes", .files = {}});
+}
+
+Status bring_commits(const Arguments& args, const AgentOverlay& overlay, CommitsPlan& plan) {
+  if (plan.taken)
+    WARREN_TRY(plan.import->bring(plan.branch, args.has("force") ? ReplaceBranch::kYes : ReplaceBranch::kNo));
+  if (plan.beyond.taken_back.empty()) return Ok{};
+  return keep_removed_after_commit(overlay, plan.beyond.taken_back);
 }
 
 Json commits_json(const CommitsPlan& plan) {
@@ -153,6 +217,9 @@ Json commits_json(const CommitsPlan& plan) {
   Json held = Json::array();
   for (const std::string& path : plan.held) held.push_back(printable(path));
   json["held"] = std::move(held);
+  Json foreign = Json::array();
+  for (const std::string& path : plan.beyond.foreign) foreign.push_back(printable(path));
+  json["not_of_session"] = std::move(foreign);
   Json running = Json::array();
   for (const SelfRunningFile& file : plan.self_running)
     running.push_back({{"path", printable(file.path)}, {"runs", file.runs}});
@@ -168,6 +235,7 @@ void print_commits(Context& context, const Arguments& args, const CommitsPlan& p
               out.name(plan.branch), counted(plan.description.count, "commit"), plan.taken->commit.substr(0, kShortId),
               out.name(quote(plan.description.subject)));
     print_self_running(out, plan);
+    if (!plan.beyond.foreign.empty()) out.print("  {}\n", out.name(describe_foreign(plan.beyond.foreign)));
     if (!args.has("dry-run")) out.print("  git merge {}   brings them into your branch\n", out.name(plan.branch));
   } else if (!plan.container.empty()) {
     out.print("the agent's commits are already in {}\n", out.name(plan.container));
@@ -209,18 +277,21 @@ Status print_left_out_git(Context& context, const AgentOverlay& overlay, const s
   return Ok{};
 }
 
-void print_new_commits(Context& context, const AgentOverlay& overlay) {
+void print_new_commits(Context& context, const AgentOverlay& overlay, const std::vector<TreeChange>& changes,
+                       const std::vector<TreeChange>& left_out) {
   Result<std::optional<AgentCommits>> found = find_commits(overlay);
   if (!found.ok()) {
     context.err.print("cannot tell what the agent has committed: {}\n", context.err.name(found.error().message()));
     return;
   }
+  print_strays(context, overlay, left_out);
   if (!*found) return;
   for (const AgentBranch& one : (*found)->brings) {
     context.err.print("new commits: {} is at {}; `warren apply` brings them as a branch\n",
                       one.name.empty() ? std::string("HEAD") : context.err.name(one.name),
                       one.commit.substr(0, kShortId));
   }
+  print_foreign(context, overlay, **found, changes, left_out);
 }
 
 }  // namespace warren::cli

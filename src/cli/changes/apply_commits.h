@@ -11,6 +11,7 @@
 #include "changes/git/commits.h"
 #include "changes/selection.h"
 #include "changes/upper/open_overlay.h"
+#include "cli/changes/apply_consent.h"
 #include "cli/context.h"
 #include "cli/syntax/args.h"
 
@@ -28,6 +29,7 @@ struct CommitsPlan {
   std::string branch;                // in the base's repository
   CommitImport::Description description;
   std::vector<SelfRunningFile> self_running;  // in the commits
+  CommitImport::Beyond beyond;                // what the commits change, and the session does not
   std::string container;                      // without `taken`: what contains the agent's HEAD
   std::vector<CommitImport::Where> where;     // of each change; empty if no files are to be written
   std::size_t committed = 0;                  // changes that are not written as files, because the commits contain them
@@ -41,12 +43,21 @@ Result<std::optional<CommitsPlan>> plan_commits(const Arguments& args, OverlayAg
 void take_files(CommitsPlan& plan, const std::vector<TreeChange>& changes, const ChangeFilter& filter,
                 Selection& chosen);
 
-Status bring_commits(const Arguments& args, CommitsPlan& plan);
+// Finds out which changes the commits contain, unless no files are to be written, and what they contain besides.
+Status compare_with_commits(const Arguments& args, CommitsPlan& plan, std::vector<TreeChange>& changes);
+// Whether the user agrees to commits that contain work of others: there is none, --yes is given, or they say so now.
+// Without a terminal it is an error that names the option.
+Result<bool> agrees_to_foreign(Context& context, const Arguments& args, const CommitsPlan& plan);
+// The same for a rehearsal.
+void add_foreign_question(const Arguments& args, const CommitsPlan& plan, std::vector<ApplyQuestion>& questions);
+
+Status bring_commits(const Arguments& args, const AgentOverlay& overlay, CommitsPlan& plan);
 void print_commits(Context& context, const Arguments& args, const CommitsPlan& plan);
 Json commits_json(const CommitsPlan& plan);
 
 // Says on standard error which hooks and settings in .git are left out, and what commits there are.
 Status print_left_out_git(Context& context, const AgentOverlay& overlay, const std::vector<TreeChange>& left_out);
-void print_new_commits(Context& context, const AgentOverlay& overlay);
+void print_new_commits(Context& context, const AgentOverlay& overlay, const std::vector<TreeChange>& changes,
+                       const std::vector<TreeChange>& left_out);
 
 }  // namespace warren::cli

@@ -159,6 +159,7 @@ Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent&
   if (has_any && args.has("dry-run")) {
     questions =
         WARREN_TRY(list_questions(args, opened.overlay, changes, asks ? AskAbout::kBase : AskAbout::kBaseAndPrograms));
+    if (commits != nullptr) add_foreign_question(args, *commits, questions);
   }
   if (writes && !WARREN_TRY(agrees_to_base(context, args, opened.overlay))) return Exit::kFailed;
   ResolvedConflicts conflicts;
@@ -173,7 +174,8 @@ Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent&
   if (writes && !has_agreed && !changes.empty() &&
       !WARREN_TRY(agrees_to_programs(context, args, opened.overlay, changes)))
     return Exit::kFailed;
-  if (writes && commits != nullptr) WARREN_TRY(bring_commits(args, *commits));
+  if (writes && commits != nullptr && !WARREN_TRY(agrees_to_foreign(context, args, *commits))) return Exit::kFailed;
+  if (!args.has("dry-run") && commits != nullptr) WARREN_TRY(bring_commits(args, opened.overlay, *commits));
   ApplyReport report;
   if (!changes.empty()) {
     if (args.has("dry-run")) WARREN_TRY(rehearse_apply(opened.overlay, changes, options));
@@ -294,7 +296,7 @@ Result<Exit> apply_selected(Context& context, const Arguments& args, OverlayAgen
   options.undo = WARREN_TRY(undo_limits(args));
   options.label = args.get("ID");
   CommitsPlan* plan = commits ? &*commits : nullptr;
-  if (plan != nullptr && !args.has("commits")) plan->where = WARREN_TRY(plan->import->sort(all));
+  if (plan != nullptr) WARREN_TRY(compare_with_commits(args, *plan, all));
   std::optional<std::vector<TreeChange>> changes =
       WARREN_TRY(choose(context, args, opened.overlay, all, filter_of(paths, excluded_of(args)), plan, options));
   if (!changes) return Exit::kFailed;
@@ -328,7 +330,9 @@ std::vector<Option> apply_options() {
       {.name = "merge", .help = "merge text files where the base has changed too"},
       conflict_option(),
       {.name = "interactive", .letter = 'i', .help = "ask about each change, or each part of a file"},
-      {.name = "yes", .letter = 'y', .help = "also apply files that run by themselves, such as git hooks"},
+      {.name = "yes",
+       .letter = 'y',
+       .help = "also apply files that run by themselves, such as git hooks, and commits with work of others"},
       {.name = "trust-base",
        .value = "DIR",
        .help = "agree that the agent's base is DIR; needed once for an agent file from elsewhere",
@@ -375,7 +379,9 @@ Result<Exit> run_review(Context& context, const Arguments& given) {
   Exit exit = Exit::kOk;
   {
     RecoveredAgent recovered = WARREN_TRY(open_for_apply(context, args.get("ID"), Use::kWrite));
-    print_new_commits(context, recovered.opened.overlay);
+    std::vector<TreeChange> changes = WARREN_TRY(list_changes(recovered.opened.overlay));
+    std::vector<TreeChange> in_git = WARREN_TRY(leave_out_git(recovered.opened.overlay, changes, {}));
+    print_new_commits(context, recovered.opened.overlay, changes, in_git);
     exit = WARREN_TRY(apply_selected(context, args, recovered.opened, 0));
   }
   if (exit == Exit::kOk) tidy_session(context, args);

@@ -166,7 +166,7 @@ Result<Exit> run_diff(Context& context, const Arguments& given) {
   std::vector<TreeChange> in_git = WARREN_TRY(leave_out_git(opened.overlay, changes, paths));
   if (!in_git.empty()) {
     WARREN_TRY(print_left_out_git(context, opened.overlay, in_git));
-    print_new_commits(context, opened.overlay);
+    print_new_commits(context, opened.overlay, all, in_git);
   }
   WARREN_TRY(check_paths(opened.overlay, paths, changes));
   WARREN_TRY(record_reading(*opened.agent, "diff", paths));

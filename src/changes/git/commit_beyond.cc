@@ -1,0 +1,153 @@
+// Files that an agent's commits change though its session has no change in them.
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/path.h"
+#include "changes/git/commits.h"
+#include "changes/git/git_work_tree.h"
+#include "changes/git/pinned_git.h"
+#include "changes/review/patch.h"
+#include "fs/path_ops.h"
+#include "os/files/host_files.h"
+#include "os/files/host_tree.h"
+
+namespace warren {
+namespace {
+
+using Statuses = std::unordered_map<std::string, char>;  // "src/a" → A M D T, as git's --name-status
+
+Statuses parse_statuses(std::string_view text) {
+  Statuses found;
+  std::vector<std::string> parts = split_at_nul(text);
+  for (std::size_t i = 0; i + 1 < parts.size(); i += 2) {
+    if (!parts[i].empty()) found.emplace(parts[i + 1], parts[i][0]);
+  }
+  return found;
+}
+
+Result<std::unordered_set<std::string>> list_session_paths(const AgentOverlay& overlay,
+                                                           const std::vector<TreeChange>& changes) {
+  std::unordered_set<std::string> paths;
+  std::vector<ChangedFile> files = WARREN_TRY(list_changed_files(overlay, changes));
+  for (const ChangedFile& file : files) {
+    if (file.before) paths.insert(file.before->path);
+    if (file.after) paths.insert(file.after->path);
+  }
+  return paths;
+}
+
+Result<std::optional<Attributes>> find_shown(FileSystem& fs, const std::string& path) {
+  Result<Attributes> node = lstat(fs, path);
+  if (node.ok()) return std::optional(*node);
+  Code code = node.error().code();
+  if (code == Code::kNotFound || code == Code::kNotDirectory || code == Code::kDenied)
+    return std::optional<Attributes>();
+  return std::move(node).take_error();
+}
+
+// Whether the agent has changed or removed the path itself, even if the result is what the base has.
+Result<bool> was_touched(const AgentOverlay& overlay, const std::string& path) {
+  if (WARREN_TRY(find_shown(overlay.upper.fs(), path))) return true;
+  auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
+  std::optional<Attributes> removed = WARREN_TRY(overlay.upper.find_removed(path));
+  return removed.has_value();
+}
+
+}  // namespace
+
+// Names of files that commits change which are neither in the base's HEAD nor were there at the agent's start.
+Result<std::vector<std::string>> CommitImport::list_newly_committed() {
+  std::string asked = head_ + "\n";
+  if (WARREN_TRY(base_.succeeds({"rev-parse", "--verify", "--quiet", "HEAD^{commit}"}))) asked += "^HEAD\n";
+  std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(overlay_));
+  if (!start_.empty()) asked += "^" + start_ + "\n";
+  if (pinned) {
+    for (const auto& [name, id] : pinned->references) asked += "^" + id + "\n";
+  }
+  std::string commits = WARREN_TRY(joined_.ask_with({"rev-list", "--ignore-missing", "--stdin"}, asked));
+  if (commits.empty()) return std::vector<std::string>();
+  std::string names = WARREN_TRY(joined_.ask_with(
+      {"diff-tree", "--stdin", "--root", "-r", "-z", "--name-only", "--no-commit-id", "--no-renames"}, commits + "\n"));
+  return split_at_nul(names);
+}
+
+// Of the files that the agent's HEAD has in another version than both its start and the base's HEAD.
+Result<CommitImport::Beyond> CommitImport::look_beyond(const std::vector<TreeChange>& changes) {
+  Beyond beyond;
+  if (head_.empty() || head_ != commit_ || is_merged_) return beyond;
+  std::vector<std::string> names = WARREN_TRY(list_newly_committed());
+  if (names.empty()) return beyond;
+  const std::vector<std::string> compare{"diff-tree", "-r", "-z", "--name-status", "--no-renames"};
+  auto statuses_since = [&](const std::string& from) -> Result<std::optional<Statuses>> {
+    std::vector<std::string> words = compare;
+    words.insert(words.end(), {from, head_});
+    Captured listed = WARREN_TRY(joined_.run(words));
+    return listed.status == 0 ? std::optional(parse_statuses(listed.output)) : std::nullopt;
+  };
+  std::optional<Statuses> since_start = WARREN_TRY(statuses_since(from_));
+  std::optional<Statuses> since_base = WARREN_TRY(statuses_since("HEAD"));  // none before the base's first commit
+  std::unordered_set<std::string> of_session = WARREN_TRY(list_session_paths(overlay_, changes));
+  std::unordered_map<std::string, Candidate> candidates;
+  for (std::string& name : names) {
+    auto found = since_start ? since_start->find(name) : Statuses::iterator();
+    bool is_other = since_start && found != since_start->end() && (!since_base || since_base->contains(name));
+    if (!is_other || of_session.contains("/" + name)) continue;
+    std::optional<Attributes> node = WARREN_TRY(find_shown(overlay_.merged, "/" + name));
+    if (node && !node->is_file() && !node->is_symlink()) continue;  // a submodule, or a directory in its place
+    candidates.emplace(name, Candidate{found->second, node});
+  }
+  return sort_candidates(candidates);
+}
+
+// What the work tree shows as it was committed is the base's. What it shows otherwise, the agent has taken back, if it
+// has touched it; else the base has changed since.
+Result<CommitImport::Beyond> CommitImport::sort_candidates(
+    const std::unordered_map<std::string, Candidate>& candidates) {
+  Beyond beyond;
+  if (candidates.empty()) return beyond;
+  std::unordered_set<std::string> dirty = WARREN_TRY(list_dirty_candidates(candidates));
+  for (const auto& [name, one] : candidates) {
+    std::string path = "/" + name;
+    bool is_as_committed = one.status == 'D' ? !one.shown : one.shown && !dirty.contains(name);
+    bool is_own = one.status == 'A' && !one.shown;
+    if (!is_as_committed && !is_own) is_own = WARREN_TRY(was_touched(overlay_, path));
+    (is_own && !is_as_committed ? beyond.taken_back : beyond.foreign).push_back(std::move(path));
+  }
+  std::sort(beyond.foreign.begin(), beyond.foreign.end());
+  std::sort(beyond.taken_back.begin(), beyond.taken_back.end());
+  return beyond;
+}
+
+// Git compares, so that content filters count.
+Result<std::unordered_set<std::string>> CommitImport::list_dirty_candidates(
+    const std::unordered_map<std::string, Candidate>& candidates) {
+  std::string work = scratch_.path() + "/beyond";
+  WARREN_TRY(make_host_dirs(work, 0700));
+  Git git(work);
+  git.use(git_dir_, work, scratch_.path() + "/beyond-index");
+  git.set_variable("GIT_ALTERNATE_OBJECT_DIRECTORIES", quarantine_ + "/objects");
+  auto host = WARREN_TRY(HostTree::open(work));
+  for (const auto& [name, one] : candidates) {
+    if (!one.shown) continue;
+    WARREN_TRY(write_for_git(overlay_, {.path = "/" + name, .node = *one.shown}, *host, name, std::nullopt));
+  }
+  Captured read = WARREN_TRY(git.run({"read-tree", head_}));
+  if (read.status != 0) return damaged(read);
+  WARREN_TRY(git.run({"update-index", "-q", "--refresh"}));  // fails if something differs
+  std::string listed = WARREN_TRY(git.ask({"diff-files", "-z", "--name-only", "--no-renames", "--diff-filter=MT"}));
+  std::vector<std::string> names = split_at_nul(listed);
+  return std::unordered_set<std::string>(names.begin(), names.end());
+}
+
+Status keep_removed_after_commit(const AgentOverlay& overlay, const std::vector<std::string>& paths) {
+  auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kWrite));
+  for (const std::string& path : paths) {
+    bool is_removed = !WARREN_TRY(find_shown(overlay.merged, path))
+    &&!WARREN_TRY(overlay.upper.find_removed(path));
+    if (is_removed) WARREN_TRY(overlay.upper.add_whiteout(kRootInode, path, {.mode = S_IFREG}, path));
+  }
+  return unit->commit();
+}
+
+}  // namespace warren

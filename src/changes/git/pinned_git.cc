@@ -1,0 +1,184 @@
+#include "changes/git/pinned_git.h"
+
+#include <unordered_map>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "changes/git/git_state.h"
+#include "fs/path_ops.h"
+#include "fs/tree_ops.h"
+
+namespace warren {
+namespace {
+
+constexpr std::string_view kGitName = ".git";
+constexpr std::string_view kPinnedDir = "/.git";
+constexpr std::string_view kRecordHeader = "# HEAD and the references at the start of this session, for Warren\n";
+constexpr std::uint32_t kRecordMode = S_IFREG | 0644U;
+
+std::string write_packed(const GitReferences& references) {
+  std::string text = "# pack-refs with: sorted \n";
+  for (const auto& [name, id] : references) text += fmt::format("{} {}\n", id, name);
+  return text;
+}
+
+Result<std::optional<Attributes>> find_entry(FileSystem& fs, Inode dir, std::string_view name) {
+  Result<Attributes> found = fs.lookup(dir, name);
+  if (found.ok()) return std::optional(*found);
+  if (found.error().code() == Code::kNotFound) return std::optional<Attributes>();
+  return std::move(found).take_error();
+}
+
+Result<std::optional<Attributes>> find_record(UpperLayer& upper) {
+  std::optional<Attributes> none;
+  std::optional<Attributes> git = WARREN_TRY(find_entry(upper.fs(), kRootInode, kGitName));
+  if (!git || !git->is_directory()) return none;
+  std::optional<Attributes> record = WARREN_TRY(find_entry(upper.fs(), git->inode, kPinRecord));
+  return record && record->is_file() ? record : none;
+}
+
+// Writes the state into the upper layer, as copies of the base's nodes.
+class StateWriter {
+ public:
+  StateWriter(UpperLayer& upper, const GitState& state) : upper_(upper), state_(state) {}
+
+  Status write() {
+    std::uint64_t bytes = 0;
+    std::string packed = write_packed(state_.references);
+    std::string record = write_pin_record(state_.head, state_.references);
+    for (const GitStateNode& node : state_.nodes) bytes += node.content.size();
+    WARREN_TRY(upper_.reserve(bytes + packed.size() + record.size()));
+    Inode top = WARREN_TRY(upper_.adopt(kRootInode, kGitName, state_.dir, ""));
+    WARREN_TRY(upper_.put_origin({.upper = top, .base_path = "", .seen = {}, .hidden_names = 0}));
+    dirs_.emplace("", top);
+    for (const GitStateNode& node : state_.nodes) WARREN_TRY(write_node(node));
+    Attributes as = state_.dir;
+    as.mode = kRecordMode;
+    WARREN_TRY(write_file_at("packed-refs", as, packed));
+    return write_file_at(std::string(kPinRecord), as, record);
+  }
+
+ private:
+  Status write_node(const GitStateNode& node) {
+    if (node.as.is_file()) return write_file_at(node.path, node.as, node.content);
+    auto [dir, name] = place_of(node.path);
+    Inode made = WARREN_TRY(upper_.adopt(dir, name, node.as, node.content));
+    if (!node.as.is_directory()) return Ok{};
+    dirs_.emplace(node.path, made);
+    if (!node.is_shown) return Ok{};
+    return upper_.put_origin(
+        {.upper = made, .base_path = join_path(kPinnedDir, node.path), .seen = node.as, .hidden_names = 0});
+  }
+
+  Status write_file_at(const std::string& path, Attributes as, std::string_view content) {
+    as.size = content.size();
+    as.nlink = 1;
+    as.atime = as.mtime = as.ctime = state_.time;
+    auto [dir, name] = place_of(path);
+    Inode made = WARREN_TRY(upper_.adopt(dir, name, as, ""));
+    if (!content.empty()) WARREN_TRY(upper_.fs().write(made, 0, as_bytes(content)));
+    return upper_.restore(made, as);
+  }
+
+  std::pair<Inode, std::string> place_of(const std::string& path) const {
+    std::size_t slash = path.rfind('/');
+    if (slash == path.npos) return {dirs_.at(""), path};
+    return {dirs_.at(path.substr(0, slash)), path.substr(slash + 1)};
+  }
+
+  UpperLayer& upper_;
+  const GitState& state_;
+  std::unordered_map<std::string, Inode> dirs_;  // by path below .git
+};
+
+// Of the upper layer alone: the base's directory shows again.
+Status drop_git(UpperLayer& upper) {
+  std::vector<Inode> nodes;
+  WARREN_TRY(walk(upper.fs(), kPinnedDir,
+                  [&](const WalkEntry& entry) -> Result<WalkNext> {
+                    nodes.push_back(entry.attributes.inode);
+                    return WalkNext::kContinue;
+                  },
+                  {.follow = Follow::kNo}));
+  WARREN_TRY(remove(upper.fs(), kPinnedDir, {.recursive = Recursive::kYes}));
+  for (Inode node : nodes) WARREN_TRY(upper.remove_origin(node));
+  return upper.remove_whiteouts_below(kPinnedDir);
+}
+
+}  // namespace
+
+std::string write_pin_record(const std::string& head, const GitReferences& references) {
+  std::string text(kRecordHeader);
+  if (!head.empty()) text += fmt::format("{} HEAD\n", head);
+  for (const auto& [name, id] : references) text += fmt::format("{} {}\n", id, name);
+  return text;
+}
+
+PinnedGit parse_pin_record(std::string_view text) {
+  PinnedGit pinned{.made = {}, .head = {}, .references = parse_packed_references(text)};
+  constexpr std::string_view kHeadLine = " HEAD\n";
+  if (text.starts_with(kRecordHeader)) text.remove_prefix(kRecordHeader.size());
+  std::size_t end = text.find(' ');
+  bool has_head = end != text.npos && is_object_id(text.substr(0, end)) && text.substr(end).starts_with(kHeadLine);
+  if (has_head) pinned.head = text.substr(0, end);
+  return pinned;
+}
+
+Result<std::optional<Timestamp>> find_pin_time(UpperLayer& upper) {
+  std::optional<Attributes> record = WARREN_TRY(find_record(upper));
+  return record ? std::optional(record->mtime) : std::nullopt;
+}
+
+Result<std::optional<PinnedGit>> find_pinned_git(const AgentOverlay& overlay) {
+  auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
+  std::optional<Attributes> record = WARREN_TRY(find_record(overlay.upper));
+  if (!record) return std::optional<PinnedGit>();
+  if (record->size > limits::kGitPackedRefsBytes)
+    return Error(Code::kTooLarge, fmt::format("'/.git/{}' is too large", kPinRecord));
+  std::string text(static_cast<std::size_t>(record->size), '\0');
+  text.resize(WARREN_TRY(overlay.upper.fs().read(record->inode, 0, as_mutable_bytes(text))));
+  PinnedGit pinned = parse_pin_record(text);
+  pinned.made = record->mtime;
+  return std::optional(std::move(pinned));
+}
+
+Result<bool> pin_git(const AgentOverlay& overlay) {
+  std::optional<GitState> state = WARREN_TRY(read_git_state(overlay.base));
+  if (!state) return false;
+  auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kWrite));
+  WARREN_TRY(StateWriter(overlay.upper, *state).write());
+  WARREN_TRY(unit->commit());
+  return true;
+}
+
+Result<bool> pin_git(Agent& agent) {
+  std::optional<AgentOverlay> overlay = agent.overlay();
+  if (!overlay) return false;
+  return pin_git(*overlay);
+}
+
+Status show_base_head(Agent& agent) {
+  constexpr const char* kReference = "/.git/refs/warren/base";
+  std::optional<AgentOverlay> overlay = agent.overlay();
+  if (!overlay) return Ok{};
+  std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(*overlay));
+  if (!pinned) return Ok{};
+  std::optional<GitHeads> heads = WARREN_TRY(find_git_heads(overlay->base, std::string(kPinnedDir)));
+  if (!heads || heads->commit.empty()) return Ok{};
+  Attributes git = WARREN_TRY(lstat(overlay->merged, kPinnedDir));
+  WARREN_TRY(write_file(overlay->merged, kReference, as_bytes(heads->commit + "\n"), {.owner = git.owner}));
+  SetTime made = SetTime::to(pinned->made);
+  return set_times(overlay->merged, kReference, made, made, Follow::kNo);
+}
+
+Status pin_git_again(const AgentOverlay& overlay) {
+  std::optional<GitState> state = WARREN_TRY(read_git_state(overlay.base));
+  auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kWrite));
+  WARREN_TRY(drop_git(overlay.upper));
+  if (state) WARREN_TRY(StateWriter(overlay.upper, *state).write());
+  return unit->commit();
+}
+
+}  // namespace warren

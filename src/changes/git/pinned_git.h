@@ -1,0 +1,58 @@
+// The state of git at the start of a session, kept in the session: HEAD, index and references are one consistent state.
+//
+// An overlay shows the base as it is now. For the state of git that is wrong: after a commit on the host, a session
+// would have its own index and the host's HEAD, and its next commit would revert the host's. So a new session gets a
+// directory `.git` of its own in its upper layer. HEAD, index, settings, all references and whatever says that a merge
+// or rebase is under way are copied; the other directories (objects, hooks, info, logs, modules, lfs) show the base's.
+// Names that appear in the base's `.git` later, such as locks, are not seen.
+//
+// A file in it, the record, has HEAD and the references of that moment. Every copied file has the record's time until
+// something changes it: what still has it is no change of the agent's. See docs/design/changes.md, "The state of git".
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "agent/agent.h"
+#include "base/result.h"
+#include "changes/git/git_refs.h"
+
+namespace warren {
+
+namespace limits {
+inline constexpr std::uint64_t kGitIndexBytes = std::uint64_t{256} << 20;
+inline constexpr std::uint64_t kGitStateFileBytes = std::uint64_t{16} << 20;  // any other file of the state
+inline constexpr std::size_t kGitStateFiles = 10'000;
+}  // namespace limits
+
+inline constexpr std::string_view kPinRecord = "warren-session";  // below .git; git does not know it
+
+// What the session had at its start.
+struct PinnedGit {
+  Timestamp made;
+  std::string head;          // the commit; "" before the first one
+  GitReferences references;  // "refs/heads/main" → the object's id
+};
+
+// The content of the record, and back. `head` is a commit or "".
+std::string write_pin_record(const std::string& head, const GitReferences& references);
+PinnedGit parse_pin_record(std::string_view text);
+
+// The time that all copied files have; nullopt if the agent's git state is not pinned. Within a unit of the upper
+// layer.
+Result<std::optional<Timestamp>> find_pin_time(UpperLayer& upper);
+Result<std::optional<PinnedGit>> find_pinned_git(const AgentOverlay& overlay);
+
+// Copies the state of git into a new agent. False, with nothing changed, if the base's `.git` is not an ordinary
+// repository of the user's: no directory, links in place of HEAD, index or references, or more than the limits allow.
+// Not through the merged tree: an agent that is open has to be opened again.
+Result<bool> pin_git(const AgentOverlay& overlay);
+Result<bool> pin_git(Agent& agent);  // false without a base
+// Writes the commit that the base's HEAD has now as the reference `refs/warren/base` of a pinned state, so that an
+// agent can merge newer work of the base. Not if the base's `.git` is no directory.
+Status show_base_head(Agent& agent);
+// Drops the agent's `.git` with everything that the agent did in it, and pins the state that the base has now.
+Status pin_git_again(const AgentOverlay& overlay);
+
+}  // namespace warren

@@ -1,0 +1,307 @@
+#!/usr/bin/env python3
+"""A session's state of git (HEAD, index, references) is that of its start, whatever the host does meanwhile.
+
+    WARREN=path/to/warren git_state.py [-v] [Class.test_name]
+
+Needs root.
+"""
+import json
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import sandboxed
+from git import COMMIT, Git
+
+BOT = "git -c user.name=bot -c user.email=bot@example.org"
+
+
+class State(Git):
+    def write(self, name, text):
+        (self.base / name).write_text(text)
+
+    def host_commit(self, name, text, message="of the host"):
+        self.write(name, text)
+        self.commit(message)
+
+    def warren(self, *words, status=0):
+        done = self.world.warren(*words)
+        self.assertEqual(done.returncode, status, done.stderr + done.stdout)
+        return done.stdout + done.stderr
+
+    def changed_in(self, commit):
+        return self.git("show", "--format=", "--name-only", commit).split()
+
+    def listed(self, session="s"):
+        lines = [line for line in self.warren("sessions").splitlines() if line.startswith(session + " ")]
+        return lines[0] if lines else ""
+
+
+class WhateverTheHostDoes(State):
+    def test_a_commit_of_the_host_is_not_reverted_by_the_agents_next_one(self):
+        self.inside("git status --short; echo 1 > plan")
+        self.host_commit("hosts", "1\n")
+        self.inside("rm plan; echo 1 > mine; git add mine; " + f"{BOT} commit -qm mine")
+        self.apply()
+        self.assertEqual(self.changed_in("warren/s"), ["mine"])
+        self.git("merge", "-q", "--no-edit", "warren/s")
+        self.assertEqual((self.base / "hosts").read_text(), "1\n")
+
+    def test_two_agents_and_the_host_commit_in_turns(self):
+        for session in "ab":
+            self.inside(f"git status --short; echo {session} > note-{session}", session=session)
+        for turn in "12":
+            for session in "ab":
+                self.inside(f"echo {turn} > of-{session}; git add of-{session}; {BOT} commit -qm {session}{turn}", session=session)
+                self.apply(session)
+                self.assertEqual(self.changed_in(f"warren/{session}"), [f"of-{session}"])
+                self.git("merge", "-q", "--no-edit", f"warren/{session}")
+            self.host_commit("hosts", turn, f"host {turn}")
+        self.assertEqual([(self.base / name).read_text().strip() for name in ("of-a", "of-b", "hosts")], ["2", "2", "2"])
+
+    def test_another_branch_on_the_host_does_not_move_the_agents_head(self):
+        self.git("branch", "release")
+        self.host_commit("newer", "1\n")
+        self.inside(f"echo 1 > mine; git add mine; {BOT} commit -qm one")
+        self.git("checkout", "-q", "release")
+        said = self.inside("git branch --show-current; git log --format=%s; echo 2 > mine; git add mine; " + f"{BOT} commit -qm two").stdout
+        self.assertEqual(said, "main\none\nof the host\nfirst\n")
+        self.git("checkout", "-q", "main")
+        self.apply()
+        self.assertEqual(self.git("log", "--format=%s", "main..warren/s"), "two\none")
+        self.assertEqual(self.changed_in("warren/s"), ["mine"])
+
+    def test_what_is_under_way_on_the_host_is_not_seen(self):
+        self.git("checkout", "-q", "-b", "other")
+        self.host_commit("file", "other\n")
+        self.git("checkout", "-q", "main")
+        self.host_commit("file", "main\n")
+        self.inside(f"echo 1 > n; {BOT} merge -q --no-commit --no-ff HEAD; git status --short")
+        with self.assertRaises(AssertionError):
+            self.git("merge", "-q", "other")
+        (self.base / ".git/index.lock").touch()
+        self.inside(f"test ! -e .git/MERGE_HEAD; git add n; {BOT} commit -qm mine")
+        (self.base / ".git/index.lock").unlink()
+        self.git("merge", "--abort")
+        self.apply()
+        self.assertEqual(self.git("log", "-1", "--format=%s %p", "warren/s"), "mine " + self.git("rev-parse", "--short", "main"))
+
+    def test_a_merge_that_is_under_way_at_the_start_is_the_agents_too(self):
+        self.git("checkout", "-q", "-b", "other")
+        self.host_commit("file", "other\n")
+        self.git("checkout", "-q", "main")
+        self.host_commit("file", "main\n")
+        with self.assertRaises(AssertionError):
+            self.git("merge", "-q", "other")
+        self.inside(f"git status | grep -q 'You have unmerged paths'; echo both > file; git add file; {BOT} commit -qm merged; "
+                    "test ! -e .git/MERGE_HEAD")
+        self.git("merge", "--abort")
+        self.inside("git status --short; test ! -e .git/MERGE_HEAD")
+        self.apply()
+        self.assertEqual(len(self.git("log", "-1", "--format=%p", "warren/s").split()), 2)
+
+    def test_branches_that_the_host_deletes_or_rewrites_are_no_commits_of_the_agent(self):
+        self.git("checkout", "-q", "-b", "old")
+        self.host_commit("x", "1\n")
+        self.git("checkout", "-q", "main")
+        self.host_commit("y", "1\n")
+        tree = self.world.home / "tree"
+        self.git("worktree", "add", "-q", "-b", "linked", tree)
+        for session, cwd in (("s", self.base), ("w", tree)):
+            self.inside("git status --short; echo 1 > note", session=session, cwd=cwd)
+        self.git("branch", "-q", "-D", "old")
+        self.git("commit", "-q", "--amend", "-m", "amended")
+        self.git("commit", "-q", "--amend", "--allow-empty", "-m", "amended", cwd=tree)
+        for session in "sw":
+            said = self.warren("diff", f"session:{session}")
+            self.assertNotIn("new commits", said)
+            self.inside("git rev-parse -q --verify old; rm note", session=session, cwd=self.base if session == "s" else tree)
+            self.apply(session)
+            self.assertNotIn(session, self.world.sessions())
+
+    def test_all_references_are_those_of_the_start(self):
+        self.git("tag", "-a", "-m", "v1", "v1")
+        self.git("branch", "packed")
+        self.git("pack-refs", "--all")
+        self.git("tag", "v2")
+        self.git("branch", "fix/parser")
+        self.git("update-ref", "refs/remotes/origin/main", "HEAD")
+        self.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
+        self.host_commit("x", "1\n")
+        listing = ("for-each-ref", "refs/heads", "refs/tags", "refs/remotes")
+        before = self.git(*listing)
+        self.inside("echo 1 > note; git for-each-ref --format='%(objectname)' > /dev/null; git symbolic-ref refs/remotes/origin/HEAD")
+        self.host_commit("x", "2\n")
+        self.git("branch", "-D", "packed")
+        self.git("tag", "v3")
+        self.assertEqual(self.inside(f"git fsck --strict > /dev/null; git {' '.join(listing)}").stdout.strip(), before)
+
+    def test_newer_work_of_the_host_can_be_merged_by_the_agent(self):
+        self.inside(f"echo 1 > mine; git add mine; {BOT} commit -qm mine")
+        self.host_commit("hosts", "1\n")
+        said = self.inside(f"git log --format=%s -1 warren/base; git add -A; {BOT} commit -qm all; {BOT} merge -q --no-edit warren/base; "
+                           "git status --short").stdout
+        self.assertEqual(said, "of the host\n")
+        self.apply()
+        self.git("merge", "-q", "--ff-only", "warren/s")
+        self.assertEqual(((self.base / "hosts").read_text(), (self.base / "mine").read_text()), ("1\n", "1\n"))
+
+    def test_what_the_agent_does_in_the_state_stays(self):
+        self.inside(f"git checkout -q -b work; echo 2 > file; {COMMIT} one; git tag keep; git branch gone; git branch -D gone; "
+                    "git config user.x y; git pack-refs --all; git reflog > /dev/null")
+        self.host_commit("hosts", "1\n")
+        self.assertEqual(self.inside("git branch --show-current; git log --format=%s; git tag; git config user.x").stdout,
+                         "work\none\nfirst\nkeep\ny\n")
+        self.apply()
+        self.assertEqual(self.git("log", "--format=%s", "warren/s"), "one\nfirst")
+
+    def test_a_session_in_which_git_did_nothing_vanishes(self):
+        self.git("branch", "release")
+        self.inside("git log --format=%s")
+        self.assertEqual(self.world.sessions(), [])
+        self.inside("git status --short; git checkout -q release; git checkout -q main")
+        self.apply()
+        self.assertEqual(self.world.sessions(), [])
+        self.inside("git status --short; echo 2 > file")
+        self.host_commit("hosts", "1\n")
+        self.git("checkout", "-q", "release")
+        self.git("checkout", "-q", "main")
+        self.assertEqual(self.world.warren("diff", "session:s").stdout, "M f /file\n")
+        self.assertEqual(self.world.warren("diff", "session:s").stderr, "")
+        self.apply()
+        self.assertEqual(self.world.sessions(), [])
+
+    def test_changes_of_a_running_session_are_found_when_the_host_commits(self):
+        self.world.run("--session", "s", "--", "sh", "-ec", "git status --short; echo 2 > file")
+        with self.world.start("run", "--session", "s", "--", "sh", "-ec",
+                              "git status --short > seen; until [ -e go ]; do sleep 0.05; done; "
+                              f"echo 1 > mine; git add mine; {BOT} commit -qm mine") as running:
+            sandboxed.wait_for(lambda: "A f /seen" in self.world.warren("diff", "session:s").stdout, "the agent did not start")
+            self.host_commit("hosts", "1\n")
+            self.write("go", "")
+            _, said = running.communicate(timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertEqual(running.returncode, 0, said)
+        (self.base / "go").unlink()
+        self.apply()
+        self.assertEqual(self.changed_in("warren/s"), ["mine"])
+
+    def test_discarding_everything_takes_the_state_that_the_base_has_now(self):
+        self.inside(f"git checkout -q -b work; echo 2 > file; {COMMIT} one; echo 3 > file; echo true > .git/hooks/pre-push")
+        self.host_commit("hosts", "1\n")
+        self.warren("discard", "session:s", "--yes", ".git/hooks/pre-push")
+        self.assertIn("dropped together", self.warren("discard", "session:s", "--yes", ".git/HEAD", status=1))
+        self.assertEqual(self.inside("git log --format=%s; git status --short -uno").stdout, "one\nfirst\n M file\n")
+        self.warren("discard", "session:s", "--yes", "--keep")
+        self.assertEqual(self.inside("git log --format=%s; git status --short; git branch --format='%(refname:short)'").stdout,
+                         "of the host\nfirst\nmain\n")
+
+
+class WorkOfOthers(State):
+    def asked(self, *words):
+        return self.warren("apply", "session:s", *words, status=1)
+
+    def test_uncommitted_work_of_the_host_in_a_commit_needs_consent(self):
+        self.inside(f"echo 1 > mine; git add mine; {BOT} commit -qm one")
+        self.write("file", "half done\n")
+        self.inside(f"echo 2 > mine; {COMMIT} two")
+        self.assertIn("1 file in the commits is not a change of this session: /file", self.warren("diff", "session:s"))
+        self.assertIn("/file; the base changed while the agent committed: look at it before you merge", self.asked())
+        self.assertEqual(self.git("branch", "--list", "warren/*"), "")
+        rehearsed = json.loads(self.world.warren("apply", "session:s", "--dry-run", "--json").stdout)
+        self.assertEqual((rehearsed["commits"]["not_of_session"], [one["about"] for one in rehearsed["asks"]]), (["/file"], ["commits"]))
+        self.assertIn("/file", self.asked("--commits"))
+        self.warren("apply", "session:s", "--no-commits", "--dry-run")
+        self.warren("apply", "session:s", "--yes")
+        self.assertEqual(self.git("log", "-1", "--format=%s", "warren/s"), "two")
+
+    def test_work_that_a_commit_takes_back_because_the_host_was_on_another_branch(self):
+        self.git("branch", "release")
+        self.host_commit("newer", "1\n")
+        self.host_commit("file", "newer\n")
+        self.inside(f"git checkout -q -b work; echo 1 > dir/inner; {COMMIT} one")
+        self.git("checkout", "-q", "release")
+        self.inside(f"echo 2 > dir/inner; {COMMIT} two")
+        self.git("checkout", "-q", "main")
+        self.assertIn("2 files in the commits are not changes of this session: /file, /newer", self.asked())
+
+    def test_ordinary_work_is_not_asked_about(self):
+        self.git("checkout", "-q", "-b", "feature")
+        self.host_commit("of-feature", "1\n")
+        self.git("checkout", "-q", "main")
+        self.inside(f"echo 1 > a; git add a; {BOT} commit -qm a")
+        self.apply()
+        self.git("merge", "-q", "warren/s")
+        self.host_commit("a", "of the host\n")
+        self.inside(f"echo 1 > b; git add b; {BOT} commit -qm b; echo 2 > b; {COMMIT} b2; {BOT} revert --no-edit HEAD > /dev/null")
+        self.apply()
+        self.git("merge", "-q", "--no-edit", "warren/s")
+        self.inside("git checkout -q .; git checkout -q feature; echo 2 > of-feature; " + f"{COMMIT} feature; git log --format=%s -1")
+        self.warren("apply", "session:s", "--branch", "feature-of-s")
+        self.assertEqual(self.changed_in("feature-of-s"), ["of-feature"])
+        self.inside(f"echo 1 > c; git add c; {BOT} commit -qm c; {BOT} cherry-pick feature > /dev/null; {BOT} rebase -q main > /dev/null",
+                    session="t")
+        self.warren("apply", "session:t")
+
+    def test_work_that_is_merged_already_is_not_asked_about(self):
+        self.inside("echo 1 > of-b", session="s")
+        self.inside(f"echo 2 > file; echo 1 > of-a; git add .; {BOT} commit -qm a", session="a")
+        self.apply("a")
+        self.git("merge", "-q", "warren/a")
+        self.inside(f"git add -A; {COMMIT} b")
+        self.apply()
+        self.git("merge", "-q", "--no-edit", "warren/s")
+
+
+class TakenBack(State):
+    def check(self, script, path, after):
+        self.inside(script)
+        said = self.apply()
+        self.assertIn(f"not written, because the commits contain a part of it: {path}", said)
+        self.assertIn("s", self.world.sessions())
+        self.assertIn("changes after its commits", self.listed())
+        self.git("merge", "-q", "warren/s")
+        self.warren("apply", "session:s", "--merge")
+        after()
+        self.assertEqual(self.world.sessions(), [])
+
+    def test_a_new_file_that_was_removed_again(self):
+        self.check(f"seq 50 > new; git add new; {BOT} commit -qm new; rm new", "/new",
+                   lambda: self.assertFalse((self.base / "new").exists()))
+
+    def test_a_file_with_its_old_text_again(self):
+        self.check(f"cp file /tmp/old; echo 2 > file; {COMMIT} two; cp /tmp/old file", "/file",
+                   lambda: self.assertEqual((self.base / "file").read_text(), "of the base\n"))
+
+    def test_a_mode_that_was_set_back(self):
+        self.check(f"chmod +x file; {COMMIT} mode; chmod -x file", "/file",
+                   lambda: self.assertEqual((self.base / "file").stat().st_mode & 0o111, 0))
+
+
+class OnNoBranch(State):
+    def test_they_are_named_and_keep_the_session(self):
+        for session, script in (
+                ("detached", f"git checkout -q --detach; echo 2 > file; {COMMIT} x; git checkout -q main"),
+                ("elsewhere", f"git worktree add -q --detach /tmp/wt HEAD; cd /tmp/wt; echo 2 > file; {COMMIT} x"),
+                ("reset", f"echo 2 > file; {COMMIT} x; git reset -q --hard HEAD~1")):
+            with self.subTest(session):
+                self.assertIn("commits on no branch", self.inside(script, session=session).stderr)
+                self.assertIn("0 + commits on no branch", self.listed(session))
+                self.assertIn("1 commit on no branch", self.warren("diff", f"session:{session}"))
+                self.assertNotIn(session, self.warren("sessions", "prune", "--empty", "-n"))
+                self.warren("apply", f"session:{session}")
+                self.assertIn(session, self.world.sessions())
+
+    def test_content_that_was_only_staged_is_named(self):
+        self.inside("echo staged > x; git add x; rm x; git reset -q")
+        self.assertIn("0 + staged content of git", self.listed())
+
+    def test_commits_on_branches_and_stashes_are_not(self):
+        self.inside(f"echo 2 > file; {COMMIT} x; echo 3 > file; {BOT} stash -q; echo 4 > file; {BOT} stash -q")
+        self.assertIn("the stash", self.listed())
+        self.assertNotIn("no branch", self.listed())
+
+
+if __name__ == "__main__":
+    sandboxed.need_fuse()
+    unittest.main()
