@@ -16,7 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from case import MountedCase
 from overlaid import mounted
 
-LARGE = 3 << 20  # larger than what is copied whole
+LARGE = 17 << 20  # larger than what is copied whole
 
 
 class Meanwhile(MountedCase):

@@ -45,6 +45,7 @@ class OverlayFs::Listener {
     Side(OverlayFs& overlay, ChangeListener& to, Layer layer) : overlay_(overlay), to_(to), layer_(layer) {}
     void entry_changed(Inode parent, std::string_view name) override {
       std::optional<Inode> copy = layer_ == Layer::kBase ? overlay_.follow_entry(parent, name) : std::nullopt;
+      if (layer_ == Layer::kBase) overlay_.keep_held();
       to_.entry_changed(number_of(parent), name);
       if (copy) to_.node_changed(*copy);
     }
@@ -53,7 +54,10 @@ class OverlayFs::Listener {
       to_.node_changed(number_of(node));
     }
     void everything_changed() override {
-      if (layer_ == Layer::kBase) overlay_.follow_all();
+      if (layer_ == Layer::kBase) {
+        overlay_.follow_all();
+        overlay_.keep_held();
+      }
       to_.everything_changed();
     }
 

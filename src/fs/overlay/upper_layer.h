@@ -102,6 +102,8 @@ class UpperLayer {
   virtual std::uint64_t epoch() = 0;
   // How often changes made through this object were undone: whatever the caller remembers of them is wrong.
   virtual std::uint64_t losses() = 0;
+  // Whether an apply writes what is here to the base, or an undo takes it back. Whenever that changes, so does epoch().
+  virtual Result<bool> is_applying() = 0;
 
   // Creates a node with exactly these attributes (except number and nlink), under a free name. Its directory does not
   // change, since this copies something that was visible there all along. A file has the size and no content; a symlink

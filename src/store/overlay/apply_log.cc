@@ -28,6 +28,11 @@ Result<std::optional<std::string>> find_apply_intent(Store& store) {
   return std::optional(std::string(as_text(rows.blob(0))));
 }
 
+Result<bool> is_base_changing(Store& store) {
+  std::optional<std::string> intent = WARREN_TRY(find_apply_intent(store));
+  return intent.has_value();
+}
+
 Status remove_apply_intent(Store& store) {
   Database& database = store.database();
   auto change = WARREN_TRY(Transaction::begin(database, Access::kWrite));

@@ -17,5 +17,6 @@ namespace warren {
 Status put_apply_intent(Store& store, Bytes intent);
 Result<std::optional<std::string>> find_apply_intent(Store& store);
 Status remove_apply_intent(Store& store);  // joins an open transaction
+Result<bool> is_base_changing(Store& store);
 
 }  // namespace warren

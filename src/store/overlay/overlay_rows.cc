@@ -6,6 +6,7 @@
 #include "db/statement.h"
 #include "db/transaction.h"
 #include "store/files/sqlite_fs.h"
+#include "store/overlay/apply_log.h"
 #include "store/overlay/overlay_schema.h"
 #include "store/record/journal.h"
 #include "store/transaction_unit.h"
@@ -241,6 +242,8 @@ std::uint64_t OverlayRows::epoch() {
   }
   return (foreign_epoch_ << 20) + store_.rollbacks();
 }
+
+Result<bool> OverlayRows::is_applying() { return is_base_changing(store_); }
 
 Result<Inode> OverlayRows::adopt(Inode parent, std::string_view name, const Attributes& as, std::string_view target) {
   return store_.fs().adopt_copy(parent, name, as, target);

@@ -25,6 +25,7 @@ class OverlayRows final : public UpperLayer {
   Status reserve(std::uint64_t bytes) override;
   std::uint64_t epoch() override;
   std::uint64_t losses() override { return store_.rollbacks(); }
+  Result<bool> is_applying() override;
 
   Result<Inode> adopt(Inode parent, std::string_view name, const Attributes& as, std::string_view target) override;
   Status restore(Inode node, const Attributes& as) override;
