@@ -142,9 +142,7 @@ class Lister {
     WARREN_TRY(list_covered(node));
     TreeChange change = begin(TreeChangeKind::kAdded, node);
     bool is_second_name = is_foreign(node) && !node.node.is_directory() && !renamed_.contains(node.path);
-    bool is_covering = node.is_kept_new() && node.there;
-    // It describes the base's node under the first name, or the one that is listed as deleted.
-    if (is_second_name || is_covering) change.seen.reset();
+    if (is_second_name) change.seen.reset();  // it describes the base's node under the first name
     add(std::move(change));
     return Ok{};
   }
@@ -152,19 +150,7 @@ class Lister {
   // Lists the base's node as deleted if something else took its name.
   Status list_covered(const UpperNode& node) {
     if (!node.there || is_elsewhere(node.place)) return Ok{};
-    std::size_t first = changes_.size();
-    WARREN_TRY(list_deleted({node.path, node.place, *node.there}, known_at(node)));
-    bool is_listed = changes_.size() > first && changes_[first].path == node.path;
-    if (is_listed && node.is_kept_new()) changes_[first].seen = node.origin->seen;
-    return Ok{};
-  }
-
-  // If the agent has not recorded what it saw of the base. A file with one name and no row was made when the base had
-  // nothing there.
-  Timestamp known_at(const UpperNode& node) const {
-    bool has_no_row = node.origin == nullptr && tree_->find_whiteout(node.path) == nullptr;
-    bool is_made_over_nothing = has_no_row && !node.node.is_directory() && node.node.nlink == 1;
-    return is_made_over_nothing ? Timestamp{} : node.node.ctime;
+    return list_deleted({node.path, node.place, *node.there}, node.node.ctime);
   }
 
   Status list_pair(const UpperNode& node, const std::string& place) {
@@ -236,7 +222,7 @@ class Lister {
     change.path = node.path;
     change.place = node.place;
     change.after = node.node;
-    change.known_at = known_at(node);
+    change.known_at = node.node.ctime;
     if (node.origin != nullptr) {
       // The row of a new node is about the name that was applied; another one is not in the base.
       bool is_of_other_name = node.is_kept_new() && !node.there && node.node.nlink > 1;

@@ -11,7 +11,6 @@
 #include "changes/upper/replace_origin.h"
 #include "changes/upper/upper_edit.h"
 #include "fs/list_dir.h"
-#include "fs/overlay/recorded.h"
 
 namespace warren {
 namespace {
@@ -69,9 +68,7 @@ class Discarder {
     const UpperNode* node = tree_.find(change.path);
     if (node == nullptr) return Ok{};
     if (change.kind == TreeChangeKind::kModified && node->node.is_directory()) return restore_dir(change, *node);
-    bool is_replacing = node->is_kept_new() && node->origin->seen && node->origin->seen->ctime == kReplacedAt;
-    bool was_applied = node->origin != nullptr && !is_replacing;
-    bool may_be_open = in_use_ == InUse::kYes && was_applied && !node->is_nameless && node->node.nlink == 1;
+    bool may_be_open = in_use_ == InUse::kYes && node->origin != nullptr && !node->is_nameless && node->node.nlink == 1;
     if (may_be_open && change.kind == TreeChangeKind::kModified && node->node.is_file())
       return restore_file(change, *node);
     if (node->node.is_directory()) {

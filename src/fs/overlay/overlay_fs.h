@@ -216,9 +216,9 @@ class OverlayFs final : public FileSystem {
   Result<std::optional<std::string>> read_ancestor(Inode number, const Attributes& file);
   Result<std::optional<std::string>> find_replaced(const std::optional<Attributes>& own,
                                                    const std::optional<Attributes>& in_base);
-  Result<Attributes> find_seen(Inode parent, std::string_view name, const std::optional<Attributes>& own,
-                               const Attributes& in_base);
-  Status record_replaced(Inode upper_node, const Attributes& seen);
+  Result<std::optional<Attributes>> find_seen(Inode parent, std::string_view name,
+                                              const std::optional<Attributes>& own);
+  Status record_unseen(Inode upper_node, const Attributes& seen);
   Result<std::vector<ByteRange>*> ranges_of(Copy& copy);
   Result<Source> find_base_of(const Copy& copy);  // kIo if its content is no longer what was copied
   Result<std::size_t> read_source(const Source& source, std::uint64_t offset, MutableBytes out);
@@ -275,8 +275,7 @@ class OverlayFs final : public FileSystem {
   Status exchange(const Side& from, const Side& to);
   Status hide_base_below(const Side& moved, const Side& to);
   Status lose_covered_link(const Side& to, Timestamp at);
-  Status keep_exchanged(const Side& moved, const Side& to, const std::optional<Attributes>& seen_there);
-  Result<std::optional<Attributes>> find_seen_at(const Side& side);
+  Status keep_exchanged(const Side& moved, const Side& to);
   void settle_moved(const Side& from, const Side& to);
 
   UpperLayer& upper_;

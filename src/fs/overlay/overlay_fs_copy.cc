@@ -21,14 +21,6 @@ namespace {
 constexpr std::uint64_t kPart = std::uint64_t{64} << 10;
 constexpr std::uint64_t kStep = std::uint64_t{128} << 10;  // one read and one write
 
-// Attributes that the base's node never has, so that it counts as changed.
-Attributes never_seen(const Attributes& in_base) {
-  Attributes never = in_base;
-  never.size = in_base.size + 1;
-  never.mtime = {};
-  return never;
-}
-
 }  // namespace
 
 std::vector<ByteRange> OverlayFs::without(const std::vector<ByteRange>& ranges, ByteRange gone) {
@@ -196,33 +188,29 @@ Result<std::optional<std::string>> OverlayFs::find_replaced(const std::optional<
   return content.ok() ? std::move(content) : Result<std::optional<std::string>>(std::optional<std::string>());
 }
 
-// What the agent has seen of the base's node under a name. That may be older than `in_base`, what the base has now:
-// `own`, the node of the upper layer with that name, is a copy of it, or replaced it; or the name was removed. The row
-// of a whiteout and of a node that takes the name over has this, so that newer work in the base is a conflict, whatever
-// the agent does in between. A node without a row was made when the base had nothing there.
-Result<Attributes> OverlayFs::find_seen(Inode parent, std::string_view name, const std::optional<Attributes>& own,
-                                        const Attributes& in_base) {
-  if (own && own->is_directory()) return in_base;
+// What the agent saw of the base's node under a name, if that may be older than what the base has now: `own`, the node
+// of the upper layer with that name, is a copy of it, or was applied to it; or the name was removed. The row of a
+// whiteout and of a node that takes the name over has this, so that newer work in the base is a conflict.
+Result<std::optional<Attributes>> OverlayFs::find_seen(Inode parent, std::string_view name,
+                                                       const std::optional<Attributes>& own) {
+  std::optional<Attributes> none;
+  if (own && own->is_directory()) return none;
   if (own) {
-    if (auto row = applied_.find(own->inode); row != applied_.end()) return row->second;
-    if (Copy* copy = find_copy(number_of(own->inode))) {
-      bool is_from_here = copy->seen && copy->base_path == base_path_of(parent, name);
-      return is_from_here ? *copy->seen : in_base;
-    }
-    return own->nlink > 1 ? in_base : never_seen(in_base);  // the row is about one name
+    if (auto applied = applied_.find(own->inode); applied != applied_.end()) return std::optional(applied->second);
+    Copy* copy = find_copy(number_of(own->inode));
+    bool is_from_here = copy && copy->base_path == base_path_of(parent, name);
+    return is_from_here ? copy->seen : none;
   }
   auto* whiteouts = WARREN_TRY(whiteouts_of(parent, dirs_.at(parent)));
-  if (!whiteouts->contains(name)) return in_base;
-  std::optional<Attributes> removed = WARREN_TRY(upper_.find_removed(path_of(parent, name)));
-  return removed.value_or(in_base);
+  if (!whiteouts->contains(name)) return none;
+  return upper_.find_removed(path_of(parent, name));
 }
 
-// For a node that takes the name of one in the base. `seen` is what the agent has seen of that.
-Status OverlayFs::record_replaced(Inode upper_node, const Attributes& seen) {
+// For a node that takes the name of one in the base which the agent has not seen as it is now.
+Status OverlayFs::record_unseen(Inode upper_node, const Attributes& seen) {
   Origin origin{.upper = upper_node, .base_path = "", .seen = seen};
-  origin.seen->ctime = kReplacedAt;  // never taken for a node that equals the base's
+  origin.seen->ctime = {};  // never taken for a node that equals the base's
   WARREN_TRY(upper_.put_origin(origin));
-  base_.reserve_number(seen.inode, seen.generation);
   opaque_.insert(upper_node);
   applied_.insert_or_assign(upper_node, *origin.seen);
   return Ok{};

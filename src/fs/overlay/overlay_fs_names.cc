@@ -264,7 +264,7 @@ Result<Attributes> OverlayFs::make(Inode parent, std::string_view name, const Ma
     std::optional<Attributes> below = WARREN_TRY(find_in_base(dir, name));
     auto* whiteouts = WARREN_TRY(whiteouts_of(parent, dir));
     std::optional<Attributes> seen;
-    if (below) seen = WARREN_TRY(find_seen(parent, name, std::nullopt, *below));
+    if (below) seen = WARREN_TRY(find_seen(parent, name, std::nullopt));
     bool is_unseen = seen && !is_as_seen(*below, *seen);
     std::optional<std::string> replaced = WARREN_TRY(find_replaced(std::nullopt, is_unseen ? std::nullopt : below));
     if (replaced) WARREN_TRY(upper_.reserve(replaced->size()));
@@ -272,7 +272,7 @@ Result<Attributes> OverlayFs::make(Inode parent, std::string_view name, const Ma
     Attributes made = WARREN_TRY(maker(top));
     bool is_new_file = made.is_file() && made.nlink == 1;  // not another name of a node that has its own merge base
     if (replaced && is_new_file) WARREN_TRY(upper_.keep_ancestor(made.inode, as_bytes(*replaced)));
-    if (seen && !made.is_directory() && made.nlink == 1) WARREN_TRY(record_replaced(made.inode, *seen));
+    if (is_unseen && !made.is_directory() && made.nlink == 1) WARREN_TRY(record_unseen(made.inode, *seen));
     if (whiteouts->contains(name)) WARREN_TRY(upper_.cover_whiteout(path_of(parent, name)));
     bool hides = made.is_directory() && below && below->is_directory();
     if (hides) WARREN_TRY(upper_.put_origin({.upper = made.inode, .base_path = "", .seen = {}, .hidden_names = 0}));
@@ -368,12 +368,12 @@ Status OverlayFs::remove(Inode parent, std::string_view name, const Attributes& 
   std::optional<Attributes> below = WARREN_TRY(find_in_base(dir, name));
   if (below && WARREN_TRY(whiteouts_of(parent, dir))->contains(name)) below.reset();
   std::optional<Attributes> seen;
-  if (below && own) seen = WARREN_TRY(find_seen(parent, name, own, *below));
+  if (below && own) seen = WARREN_TRY(find_seen(parent, name, own));
   std::string path = path_of(parent, name);
   std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
-  bool is_new_node = own && !own->is_directory() && find_copy(entry.inode) == nullptr;
+  bool is_new_file = own && own->is_file() && find_copy(entry.inode) == nullptr;
   WARREN_TRY(remove_own(top, name, entry, own));
-  if (is_new_node && below) WARREN_TRY(upper_.remove_origin(own->inode));  // what it replaced
+  if (is_new_file && below) WARREN_TRY(upper_.remove_origin(own->inode));  // what it replaced
   std::string base_path = base_path_of(parent, name);
   if (below) WARREN_TRY(upper_.add_whiteout(top, path, seen.value_or(*below), base_path));
   else if (entry.is_directory()) WARREN_TRY(upper_.remove_whiteouts_below(path));  // from its origin

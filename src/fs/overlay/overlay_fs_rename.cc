@@ -176,10 +176,10 @@ Status OverlayFs::replace(const Side& from, const Side& to) {
   std::optional<Attributes> moved = WARREN_TRY(find_in_upper(from.parent, from.name));
   bool is_new_file = moved && moved->is_file() && find_copy(from.entry->inode) == nullptr;
   std::optional<Attributes> seen_from;
-  if (from.in_base) seen_from = WARREN_TRY(find_seen(from.parent, from.name, moved, *from.in_base));
+  if (from.in_base) seen_from = WARREN_TRY(find_seen(from.parent, from.name, moved));
   std::optional<Attributes> seen_to;
   bool is_new_node = moved && !moved->is_directory() && find_copy(from.entry->inode) == nullptr;
-  if (is_new_node && to.in_base) seen_to = WARREN_TRY(find_seen(to.parent, to.name, own, *to.in_base));
+  if (is_new_node && to.in_base) seen_to = WARREN_TRY(find_seen(to.parent, to.name, own));
   bool is_unseen = seen_to && !is_as_seen(*to.in_base, *seen_to);
   std::optional<std::string> replaced;
   if (is_new_file) {
@@ -196,7 +196,7 @@ Status OverlayFs::replace(const Side& from, const Side& to) {
   bool has_row = moved && !moved->is_directory() && opaque_.contains(moved->inode);
   if ((is_new_file && from.in_base) || has_row) WARREN_TRY(upper_.remove_origin(moved->inode));  // of its old place
   if (moved) applied_.erase(moved->inode);
-  if (seen_to && moved->nlink == 1) WARREN_TRY(record_replaced(moved->inode, *seen_to));
+  if (is_unseen) WARREN_TRY(record_unseen(moved->inode, *seen_to));
   if (replaced) WARREN_TRY(upper_.keep_ancestor(moved->inode, as_bytes(*replaced)));
   if (from.entry->is_directory()) {
     WARREN_TRY(upper_.remove_whiteouts_below(new_path));
@@ -225,12 +225,10 @@ Status OverlayFs::exchange(const Side& from, const Side& to) {
   Inode upper_to = WARREN_TRY(upper_dir(to.parent));
   std::string old_path = path_of(from.parent, from.name);
   std::string new_path = path_of(to.parent, to.name);
-  std::optional<Attributes> seen_from = WARREN_TRY(find_seen_at(from));
-  std::optional<Attributes> seen_to = WARREN_TRY(find_seen_at(to));
   std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
   WARREN_TRY(upper().rename(upper_from, from.name, upper_to, to.name, RenameMode::kExchange));
-  WARREN_TRY(keep_exchanged(from, to, seen_to));
-  WARREN_TRY(keep_exchanged(to, from, seen_from));
+  WARREN_TRY(keep_exchanged(from, to));
+  WARREN_TRY(keep_exchanged(to, from));
   WARREN_TRY(upper_.move_whiteouts_below(old_path, kBetween));
   WARREN_TRY(upper_.move_whiteouts_below(new_path, old_path));
   WARREN_TRY(upper_.move_whiteouts_below(kBetween, new_path));
@@ -245,22 +243,12 @@ Status OverlayFs::exchange(const Side& from, const Side& to) {
   return Ok{};
 }
 
-Result<std::optional<Attributes>> OverlayFs::find_seen_at(const Side& side) {
-  if (!side.in_base) return std::optional<Attributes>();
-  std::optional<Attributes> own = WARREN_TRY(find_in_upper(side.parent, side.name));
-  Attributes seen = WARREN_TRY(find_seen(side.parent, side.name, own, *side.in_base));
-  return std::optional(seen);
-}
-
 // A new file has the merge base of the place where it is now, not of the one where it was.
-Status OverlayFs::keep_exchanged(const Side& moved, const Side& to, const std::optional<Attributes>& seen_there) {
+Status OverlayFs::keep_exchanged(const Side& moved, const Side& to) {
   Inode number = moved.entry->inode;
   if (moved.entry->is_directory() || is_base_number(number)) return Ok{};
   if (moved.in_base || opaque_.contains(number)) WARREN_TRY(upper_.remove_origin(number));
-  applied_.erase(number);
-  if (seen_there && moved.entry->nlink == 1) WARREN_TRY(record_replaced(number, *seen_there));
-  bool is_unseen = seen_there && !is_as_seen(*to.in_base, *seen_there);
-  if (!moved.entry->is_file() || is_unseen) return Ok{};
+  if (!moved.entry->is_file()) return Ok{};
   std::optional<std::string> replaced = WARREN_TRY(find_replaced(std::nullopt, to.in_base));
   return replaced ? upper_.keep_ancestor(number, as_bytes(*replaced)) : Status(Ok{});
 }

@@ -5,10 +5,6 @@
 
 namespace warren {
 
-// The ctime in the row of a node that replaced one of the base and was never applied. Like 0, the ctime of one that was
-// changed since it was applied, it is older than any node's.
-inline constexpr Timestamp kReplacedAt{0, 1};
-
 // Whether the agent has not changed a node since the base's node was recorded as its origin. Never for directories.
 inline bool is_as_recorded(const Attributes& node, const Attributes& seen) {
   if (node.is_directory()) return false;
