@@ -58,8 +58,12 @@ inline constexpr std::uint64_t kCountedEntries = 256;
 
 // The first change copies a file of an overlay's base whole up to this size; larger files are copied part by part, as
 // they are written. Up to the second size, the original of a text file is kept for merging.
-inline constexpr std::uint64_t kCopyWholeBytes = std::uint64_t{1} << 20;
+inline constexpr std::uint64_t kCopyWholeBytes = std::uint64_t{16} << 20;
 inline constexpr std::uint64_t kAncestorBytes = std::uint64_t{256} << 10;
+// Larger files of the base that an overlay holds open because parts of them are not copied. If the host moves, replaces
+// or removes one, the rest is copied, up to the second size.
+inline constexpr std::size_t kHeldFiles = 64;
+inline constexpr std::uint64_t kRestBytes = std::uint64_t{1} << 30;
 
 // What applies replaced is kept for `warren undo`: at most so much of all applies together, and so long.
 inline constexpr std::uint64_t kUndoBytes = std::uint64_t{1} << 30;

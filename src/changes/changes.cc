@@ -295,7 +295,8 @@ class Lister {
     if (node.node.size != before.size) return true;
     std::vector<ByteRange> ranges = WARREN_TRY(overlay_.upper.list_base_ranges(node.node.inode));
     if (ranges.size() == 1 && ranges[0] == ByteRange{0, node.node.size}) return false;  // no byte was copied
-    if (!ranges.empty() && node.origin != nullptr && node.origin->seen && node.origin->seen->mtime != before.mtime)
+    const Attributes* seen = node.origin != nullptr && node.origin->seen ? &*node.origin->seen : nullptr;
+    if (!ranges.empty() && seen != nullptr && (seen->inode != before.inode || seen->mtime != before.mtime))
       return true;  // the base's file has changed since the copy was made: no need to compare
     FileSystem& ours = ranges.empty() ? overlay_.upper.fs() : overlay_.merged;
     Attributes file = node.node;

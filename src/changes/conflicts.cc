@@ -86,6 +86,16 @@ Result<std::optional<std::string>> find_reason(const AgentOverlay& overlay, cons
   return std::optional(describe(change));
 }
 
+// Whether a part of the agent's file can no longer be read.
+Result<bool> is_missing_parts(const AgentOverlay& overlay, const TreeChange& change) {
+  if (!change.after || !change.after->is_file()) return false;
+  std::vector<ByteRange> in_base = WARREN_TRY(overlay.upper.list_base_ranges(change.after->inode));
+  if (in_base.empty()) return false;
+  std::string first(1, '\0');
+  Result<std::size_t> got = read_at(overlay.merged, change.path, in_base.front().begin, as_mutable_bytes(first));
+  return !got.ok() && got.error().code() == Code::kIo;
+}
+
 }  // namespace
 
 Result<std::vector<ApplyConflict>> find_conflicts(const AgentOverlay& overlay, const std::vector<TreeChange>& changes) {
@@ -93,7 +103,11 @@ Result<std::vector<ApplyConflict>> find_conflicts(const AgentOverlay& overlay, c
   std::vector<ApplyConflict> conflicts;
   for (const TreeChange& change : changes) {
     std::optional<std::string> why = WARREN_TRY(find_reason(overlay, change));
-    if (why) conflicts.push_back({change.path, *std::move(why)});
+    if (!why) continue;
+    ApplyConflict conflict{change.path, *std::move(why)};
+    conflict.is_incomplete = WARREN_TRY(is_missing_parts(overlay, change));
+    if (conflict.is_incomplete) conflict.why += ", and a part of the agent's version was only there and is lost";
+    conflicts.push_back(std::move(conflict));
   }
   return conflicts;
 }

@@ -16,6 +16,8 @@ struct ApplyConflict {
   std::string why;  // "it was changed in the base"
   // The agent's file is encrypted, so that what it started from was not kept, and it cannot be merged.
   bool is_encrypted = false;
+  // A part of the agent's file was only in the base's file, which has changed: there is nothing whole to write.
+  bool is_incomplete = false;
 };
 
 // Compares the base's nodes that are changed with what the agent saw. A node is unchanged if inode, type, size, mtime,

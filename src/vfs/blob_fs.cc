@@ -342,8 +342,10 @@ Result<Attributes> BlobFs::make_file(const NodePtr& dir, std::string_view name) 
   NodePtr node = remember(dir, name, false);
   Busy busy(node->busy);
   if (node->gathered) return entry_exists(name);  // another thread was faster
-  node->gathered = Gathered{.modified = clock_.now(), .since_ns = clock_.monotonic_ns()};
+  node->gathered =
+      Gathered{.modified = clock_.now(), .since_ns = clock_.monotonic_ns(), .unit = std::this_thread::get_id()};
   unit->changed.push_back(node);
+  unit->made.insert(node->inode);
   std::lock_guard lock(nodes_mutex_);
   node->is_new = true;
   return file_attributes(*node, 0, node->gathered->modified);

@@ -115,6 +115,7 @@ class BlobFs final : public FileSystem {
     bool is_in_doubt = false;             // a put failed, and may have happened
     Timestamp modified;
     std::int64_t since_ns = 0;
+    std::optional<std::thread::id> unit;  // the thread whose unit made the file; only the end of the unit puts it
   };
 
   struct Node {
@@ -145,6 +146,7 @@ class BlobFs final : public FileSystem {
     bool has_failed = false;       // an inner unit was not committed
     std::map<Inode, Blob> seen;    // with the first bytes of the value
     std::vector<NodePtr> changed;  // that had nothing gathered before
+    std::set<Inode> made;          // new files
   };
 
   Result<BlobStore*> reach();  // the store; kBusy in a thread that must not wait
@@ -184,6 +186,7 @@ class BlobFs final : public FileSystem {
   Status change_expiry(const NodePtr& node, std::optional<Timestamp> expires);
   Status put_gathered(const NodePtr& node);  // busy is held
   Result<bool> settle_conflict(const std::string& key, Gathered& gathered);
+  static bool is_of_another_unit(const Node& node);  // what it has gathered is another thread's new file
   void drop_gathered(Node& node);
   Status store_node(const NodePtr& node);
   void resize(Gathered& gathered, std::uint64_t size);

@@ -98,12 +98,14 @@ Status BlobFs::end_unit(UnitState& unit) {
   }
   unit.changed.clear();
   unit.seen.clear();
+  unit.made.clear();
   return Ok{};
 }
 
 void BlobFs::abandon_unit(UnitState& unit) {
   for (const NodePtr& node : unit.changed) {
     Busy busy(node->busy);
+    if (is_of_another_unit(*node)) continue;
     drop_gathered(*node);
     bool was_new = false;
     {
@@ -114,9 +116,14 @@ void BlobFs::abandon_unit(UnitState& unit) {
   }
   unit.changed.clear();
   unit.seen.clear();
+  unit.made.clear();
 }
 
 // Gathering.
+
+bool BlobFs::is_of_another_unit(const Node& node) {
+  return node.gathered && node.gathered->unit && *node.gathered->unit != std::this_thread::get_id();
+}
 
 void BlobFs::drop_gathered(Node& node) {
   if (!node.gathered) return;
@@ -147,6 +154,10 @@ Status BlobFs::gather(const NodePtr& node, OldContent old_content) {
     return Ok{};
   }
   std::string key = key_of(node);
+  // What the unit made was dropped, because another file was there: that one is not ours to change.
+  if (unit != nullptr && unit->made.contains(node->inode)) {
+    return Error(Code::kExists, fmt::format("{} exists", quote(key)));
+  }
   const Blob* seen = nullptr;
   if (unit != nullptr) {
     auto found = unit->seen.find(node->inode);
@@ -285,7 +296,7 @@ void BlobFs::write_back() {
     lock.unlock();
     for (const NodePtr& node : waiting_nodes()) {
       Busy busy(node->busy, std::try_to_lock);
-      if (!busy.owns_lock() || !node->gathered) continue;
+      if (!busy.owns_lock() || !node->gathered || is_of_another_unit(*node)) continue;
       std::int64_t age_ns = clock_.monotonic_ns() - node->gathered->since_ns;
       if (age_ns < std::chrono::nanoseconds(options_.write_back).count()) continue;
       node->gathered->since_ns = clock_.monotonic_ns();
@@ -298,7 +309,7 @@ void BlobFs::write_back() {
 
 Status BlobFs::store_node(const NodePtr& node) {
   Busy busy(node->busy);
-  if (!node->gathered && !node->failure) return Ok{};
+  if ((!node->gathered && !node->failure) || is_of_another_unit(*node)) return Ok{};
   WARREN_TRY(reach());
   Status put = node->gathered ? put_gathered(node) : Status(Ok{});
   std::optional<Error> failure = std::exchange(node->failure, std::nullopt);

@@ -160,6 +160,19 @@ TEST_F(BlobFsTest, APutWhoseAnswerWasLostIsRecognised) {
   EXPECT_EQ(value_of("f"), "mine");
 }
 
+TEST_F(BlobFsTest, ANewFileOfAUnitIsOnlyPutByTheUnitAndReplacesNothing) {
+  auto unit = fs_.begin(UnitAccess::kWrite).value();
+  Attributes made = fs_.make_node(kRootInode, "f", {.mode = S_IFREG | 0600U}).value();
+  put("f", "theirs");
+  std::thread([&] { ASSERT_OK(fs_.flush(made.inode)); }).join();  // as who has just closed the other file
+  ASSERT_OK(fs_.write(made.inode, 0, as_bytes("ours")));
+  Status ended = unit->commit();
+  EXPECT_FALSE(ended.ok());
+  unit.reset();
+  EXPECT_EQ(value_of("f"), "theirs");
+  EXPECT_EQ(read_file(fs_, "/f").value(), "theirs");
+}
+
 TEST_F(BlobFsTest, OfTwoWritersTheLaterGetsAConflict) {
   put("f", "old");
   auto file = open("/f");

@@ -57,6 +57,75 @@ class Conflicts(Case):
         overlaid.write(self.base / "new", "agent\n")
         self.assertEqual(self.w.lines(), [])  # both are equal again
 
+    def steps_after(self, path):
+        """What the agent may do next with its file, without having seen the user's."""
+        yield lambda: self.fs("append", path, input=b"more\n")
+        yield lambda: self.fs("chmod", "600", path)
+        yield lambda: (self.write("/draft", "agent 2\n"), self.fs("mv", "/draft", path))
+        yield lambda: (self.fs("rm", path), self.write(path, "agent 3\n"))
+        yield lambda: self.fs("rm", path)
+        yield lambda: self.write(path, "agent 4\n")
+
+    def test_conflict_about_a_file_that_both_added_stays_whatever_the_agent_does(self):
+        self.fill(a="1\n")
+        self.write("/new", "agent\n")
+        overlaid.write(self.base / "new", "host\n")
+        self.conflict("/new")
+        for step in self.steps_after("/new"):
+            step()
+            self.conflict("/new")
+
+    def check_replaced(self, content):
+        self.fill(a=content)
+        self.write("/draft", "agent\n")
+        self.fs("mv", "/draft", "/a")
+        self.assertEqual(self.w.lines(), ["M f /a"])
+        overlaid.write(self.base / "a", "host has more\n")
+        self.conflict("/a")
+        for step in self.steps_after("/a"):
+            step()
+            self.conflict("/a")
+
+    def test_conflict_about_a_replaced_text_stays_whatever_the_agent_does(self):
+        self.check_replaced("1\n")
+
+    def test_conflict_about_a_replaced_binary_file_stays_whatever_the_agent_does(self):
+        self.check_replaced("1\0")
+
+    def test_conflict_a_new_file_and_a_directory_that_was_moved_there(self):
+        self.fill(old__y="host\n")
+        time.sleep(0.02)
+        self.write("/n/y", "agent\n")
+        (self.base / "old").rename(self.base / "n")
+        self.conflict("/n/y")
+
+    def test_a_file_that_was_replaced_before_anybody_else_changed_it_is_no_conflict(self):
+        self.fill(a="1\n", b="\0", c="1\n")
+        for name in ("/a", "/b"):
+            self.fs("rm", name)
+            self.write(name, "agent\n")
+            self.fs("append", name, input=b"more\n")
+        self.write("/draft", "agent\n")
+        self.fs("mv", "/draft", "/c")
+        self.w.warren("apply", self.w.id)
+        self.assertEqual([self.read(name) for name in "abc"], ["agent\nmore\n", "agent\nmore\n", "agent\n"])
+        self.assertEqual(self.w.lines(), [])
+
+    def test_a_replacement_of_another_kind_is_a_conflict_only_if_the_host_changed_something(self):
+        self.fill(d__x="1\n", e="1\n", f="1\n")
+
+        def change(point):
+            shutil.rmtree(point + "/d")
+            overlaid.write(point + "/d", "agent\n")
+            for name in ("/e", "/f"):
+                os.unlink(point + name)
+                os.symlink("d", point + name)
+        self.w.change(change)
+        overlaid.write(self.base / "f", "host has more\n")
+        self.conflict("/f")
+        self.w.warren("apply", self.w.id, "/d", "/e")
+        self.assertEqual((self.read("d"), os.readlink(self.base / "e"), self.read("f")), ("agent\n", "d", "host has more\n"))
+
     def test_conflict_a_deleted_file_that_the_host_changed(self):
         self.fill(a="1\n", b="1\n")
         self.fs("rm", "/a")

@@ -326,7 +326,7 @@ class InUse(MountedCase):
         self.end()
 
     def test_a_large_file_of_the_base_goes_on_and_is_not_copied(self):
-        size = 4 << 20
+        size = 20 << 20  # larger than what is copied whole
         self.begin(other="other\n")
         (self.base / "large").write_bytes(b"x" * size)
         with open(self.point / "large", "r+b", buffering=0) as file:

@@ -17,7 +17,7 @@ import overlaid
 from case import MountedCase
 from overlaid import mounted
 
-LARGE = 3 << 20  # larger than what is copied whole
+LARGE = 17 << 20  # larger than what is copied whole
 
 
 class Meanwhile(MountedCase):

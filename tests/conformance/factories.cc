@@ -105,6 +105,7 @@ class TestAuditFs final : public TestFs {
 constexpr std::array<std::string_view, 8> kNames{"a", "b", "c", "d", "e", "f", "file", "dir"};
 
 constexpr int kDeepest = 2;
+constexpr std::uint64_t kCopyWhole = std::uint64_t{1} << 20;
 
 // Later than the other times, so that reading the base does not change it (relatime).
 void set_atime(const std::string& path) {
@@ -161,7 +162,7 @@ class TestOverlayFs final : public TestFs {
     WARREN_CHECK(rows.ok() && base.ok());
     rows_ = std::move(rows).take_value();
     base_ = std::move(base).take_value();
-    auto overlay = OverlayFs::open(*rows_, *base_);
+    auto overlay = OverlayFs::open(*rows_, *base_, kCopyWhole);
     WARREN_CHECK(overlay.ok());
     overlay_ = std::move(overlay).take_value();
     if (content == Content::kEmptied) empty();

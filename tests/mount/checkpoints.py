@@ -347,7 +347,7 @@ class Based(unittest.TestCase):
         (self.base / "sub").mkdir(parents=True)
         for name in ["one", "two", "sub/three", "sub/four"]:
             (self.base / name).write_bytes(name.encode() * 10)
-        (self.base / "large").write_bytes(b"l" * 5_000_000)
+        (self.base / "large").write_bytes(b"l" * 20_000_000)  # larger than what is copied whole
         os.link(self.base / "one", self.base / "linked")
         self.world.warren("init", "o", "--base", self.base)
         self.world.id = "o"

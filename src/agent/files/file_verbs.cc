@@ -115,21 +115,27 @@ Result<Listing> list_path(FileSystem& fs, std::string_view path) {
   return Listing{true, std::move(entries)};
 }
 
-Status copy_path(FileSystem& fs, std::string_view from, std::string_view to, Recursive recursive, CopyCheck check) {
-  Attributes node = WARREN_TRY(recursive == Recursive::kYes ? lstat(fs, from) : stat(fs, from));
+Result<std::string> copy_path(FileSystem& fs, std::string_view from, std::string_view to,
+                              const CopyPathOptions& options) {
+  bool is_recursive = options.recursive == Recursive::kYes;
+  Attributes node = WARREN_TRY(is_recursive ? lstat(fs, from) : stat(fs, from));
   std::string target = WARREN_TRY(destination_of(fs, from, to));
   if (!node.is_directory() && !node.is_symlink()) {
-    if (node.is_file()) return copy_one_file(fs, from, target);
-    return Error(Code::kInvalid, fmt::format("{} is not a file", quote_path(from)));
+    if (!node.is_file()) return Error(Code::kInvalid, fmt::format("{} is not a file", quote_path(from)));
+    WARREN_TRY(copy_one_file(fs, from, target));
+    return target;
   }
-  if (node.is_directory() && recursive == Recursive::kNo) {
+  if (node.is_directory() && !is_recursive) {
     return Error(Code::kIsDirectory, fmt::format("{} is a directory", quote_path(from)), "use -r to copy directories");
   }
   std::string start = WARREN_TRY(normalise_path(from));
   std::string top = WARREN_TRY(normalise_path(target));
   if (node.is_directory()) WARREN_TRY(check_not_inside(start, top, "copied"));
   if (node.is_directory()) WARREN_TRY(make_dirs(fs, directory_of(top)));
-  return TreeCopy(fs, {.check = std::move(check)}).run(start, top);
+  bool must_be_new = node.is_directory() && options.merge == MergeDirs::kNo;
+  TreeCopy copy(fs, {.target = must_be_new ? CopyTarget::kNew : CopyTarget::kMayExist, .check = options.check});
+  WARREN_TRY(copy.run(start, top));
+  return top;
 }
 
 namespace {

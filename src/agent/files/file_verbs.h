@@ -30,8 +30,16 @@ using CopyCheck = std::function<Status()>;
 
 // cp. A directory needs Recursive::kYes. Links are copied as links; a tree keeps its modes and times. Copying a
 // directory into itself fails with kInvalid. A tree of which something cannot be copied is removed again, as far as it
-// is new. Between mounts, a file of at most 256 MiB is read and written.
-Status copy_path(FileSystem& fs, std::string_view from, std::string_view to, Recursive recursive, CopyCheck check = {});
+// is new. Between mounts, a file of at most 256 MiB is read and written. Returns the path of the copy: inside of `to`
+// if that is a directory.
+enum class MergeDirs { kNo, kYes };  // kNo: a directory is not copied over one that exists (kExists)
+struct CopyPathOptions {
+  Recursive recursive = Recursive::kNo;
+  MergeDirs merge = MergeDirs::kYes;
+  CopyCheck check;
+};
+Result<std::string> copy_path(FileSystem& fs, std::string_view from, std::string_view to,
+                              const CopyPathOptions& options);
 
 // mv, into `to` if that is a directory; as rename_or_copy.
 Status move_path(FileSystem& fs, std::string_view from, std::string_view to, RenameMode mode);

@@ -67,10 +67,22 @@ TEST_F(FileVerbsTest, AFileThatDidNotExistIsCreatedWithItsDirectories) {
 TEST_F(FileVerbsTest, ACopyGoesIntoAnExistingDirectory) {
   write("/a", "1");
   ASSERT_OK(make_dir(fs_, "/d"));
-  ASSERT_OK(copy_path(fs_, "/a", "/d", Recursive::kNo));
-  ASSERT_OK(copy_path(fs_, "/a", "/b", Recursive::kNo));
+  EXPECT_EQ(copy_path(fs_, "/a", "/d", {}).value(), "/d/a");
+  EXPECT_EQ(copy_path(fs_, "/a", "/b", {}).value(), "/b");
   EXPECT_EQ(read("/d/a"), "1");
   EXPECT_EQ(read("/b"), "1");
+}
+
+TEST_F(FileVerbsTest, ADirectoryIsCopiedOverAnotherOnlyIfTheyMayBeMerged) {
+  write("/t/a", "new");
+  write("/d/t/a", "old");
+  write("/d/t/b", "b");
+  EXPECT_EQ(error_of(copy_path(fs_, "/t", "/d", {.recursive = Recursive::kYes, .merge = MergeDirs::kNo})),
+            Code::kExists);
+  EXPECT_EQ(read("/d/t/a"), "old");
+  EXPECT_EQ(copy_path(fs_, "/t", "/d", {.recursive = Recursive::kYes}).value(), "/d/t");
+  EXPECT_EQ(read("/d/t/a"), "new");
+  EXPECT_EQ(read("/d/t/b"), "b");
 }
 
 TEST_F(FileVerbsTest, ATreeIsCopiedWithLinksModesAndTimes) {
@@ -79,7 +91,7 @@ TEST_F(FileVerbsTest, ATreeIsCopiedWithLinksModesAndTimes) {
   ASSERT_OK(set_mode(fs_, "/t/sub", 0700));
   ASSERT_OK(set_times(fs_, "/t/sub", SetTime::to({5, 6}), SetTime::to({7, 8})));
   clock_.advance_ns(1'000'000'000);
-  ASSERT_OK(copy_path(fs_, "/t", "/copy", Recursive::kYes));
+  ASSERT_OK(copy_path(fs_, "/t", "/copy", {.recursive = Recursive::kYes}));
   EXPECT_EQ(found({}, "/copy"), (Paths{"/copy", "/copy/sub", "/copy/sub/f", "/copy/sub/l"}));
   EXPECT_EQ(*read_link(fs_, "/copy/sub/l"), "f");
   Attributes sub = *stat(fs_, "/copy/sub");
@@ -89,11 +101,12 @@ TEST_F(FileVerbsTest, ATreeIsCopiedWithLinksModesAndTimes) {
 
 TEST_F(FileVerbsTest, ADirectoryIsNotCopiedIntoItselfOrWithoutRecursive) {
   write("/t/f", "x");
-  EXPECT_EQ(error_of(copy_path(fs_, "/t", "/c", Recursive::kNo)), Code::kIsDirectory);
-  EXPECT_EQ(error_of(copy_path(fs_, "/t", "/t/inside", Recursive::kYes)), Code::kInvalid);
-  EXPECT_EQ(error_of(copy_path(fs_, "/t", "/t", Recursive::kYes)), Code::kInvalid);
-  EXPECT_EQ(error_of(copy_path(fs_, "/", "/t", Recursive::kYes)), Code::kInvalid);
-  EXPECT_OK(copy_path(fs_, "/t", "/tt", Recursive::kYes));  // not below /t, although the name begins the same
+  EXPECT_EQ(error_of(copy_path(fs_, "/t", "/c", {.recursive = Recursive::kNo})), Code::kIsDirectory);
+  EXPECT_EQ(error_of(copy_path(fs_, "/t", "/t/inside", {.recursive = Recursive::kYes})), Code::kInvalid);
+  EXPECT_EQ(error_of(copy_path(fs_, "/t", "/t", {.recursive = Recursive::kYes})), Code::kInvalid);
+  EXPECT_EQ(error_of(copy_path(fs_, "/", "/t", {.recursive = Recursive::kYes})), Code::kInvalid);
+  EXPECT_OK(
+      copy_path(fs_, "/t", "/tt", {.recursive = Recursive::kYes}));  // not below /t, although the name begins the same
   EXPECT_EQ(found({}), (Paths{"/", "/t", "/t/f", "/tt", "/tt/f"}));
 }
 
@@ -280,7 +293,7 @@ TEST_F(MoveTest, ACopyIntoItselfThroughAnotherMountEnds) {
   auto both =
       MountFs::make(fs_, {{.path = "/m", .fs = plain_, .slot = 1}, {.path = "/n", .fs = other_, .slot = 2}}, clock_)
           .take_value();
-  ASSERT_OK(copy_path(*both, "/m/d", "/n/d/sub", Recursive::kYes));
+  ASSERT_OK(copy_path(*both, "/m/d", "/n/d/sub", {.recursive = Recursive::kYes}));
   EXPECT_EQ(read_dir(other_, "/d").value(), (Paths{"a", "sub"}));
   EXPECT_EQ(read_dir(other_, "/d/sub").value(), (Paths{"a"}));
   EXPECT_EQ(error_of(rename_or_copy(*both, "/m/d", "/n/d/moved", RenameMode::kReplace)), Code::kNotEmpty);
@@ -295,13 +308,13 @@ TEST_F(MoveTest, AStoppedCopyIntoADirectoryThatWasThereDoesNotAskToRemoveIt) {
     if (!exists(other_, "/d/sub/c").value()) return Ok{};
     return Error(Code::kUnavailable, "the call was cancelled");
   };
-  Status copied = copy_path(*tree_, "/d", "/m", Recursive::kYes, stop);
+  Result<std::string> copied = copy_path(*tree_, "/d", "/m", {.recursive = Recursive::kYes, .check = stop});
   ASSERT_EQ(error_of(copied), Code::kUnavailable);
   EXPECT_EQ(copied.error().message(),
             "the call was cancelled; 4 files and directories were already copied to '/m/d', and stay there");
   EXPECT_EQ(copied.error().hint(),
             "the original is complete; it can be tried again as it is; do not remove '/m/d': it was there before");
-  ASSERT_OK(copy_path(*tree_, "/d", "/m", Recursive::kYes));
+  ASSERT_OK(copy_path(*tree_, "/d", "/m", {.recursive = Recursive::kYes}));
   EXPECT_EQ(read_dir(other_, "/d").value(), (Paths{"a", "b", "of the user", "sub"}));
 }
 
@@ -312,7 +325,7 @@ TEST_F(MoveTest, WhatStaysOfAStoppedCopyIsNotMoreOpenThanTheOriginal) {
     if (!exists(fs_, "/e/secret/a").value()) return Ok{};
     return Error(Code::kUnavailable, "the call was cancelled");
   };
-  EXPECT_EQ(error_of(copy_path(fs_, "/d", "/e", Recursive::kYes, stop)), Code::kUnavailable);
+  EXPECT_EQ(error_of(copy_path(fs_, "/d", "/e", {.recursive = Recursive::kYes, .check = stop})), Code::kUnavailable);
   EXPECT_EQ(read_dir(fs_, "/e/secret").value(), (Paths{"a"}));
   EXPECT_EQ(stat(fs_, "/e/secret").value().mode & 07777U, 0700U);
 }
@@ -323,7 +336,7 @@ TEST_F(MoveTest, ACopyThatIsStoppedEndsBetweenTwoFilesAndSaysWhatStays) {
     if (!exists(other_, "/d/a").value() && !exists(other_, "/e/a").value()) return Ok{};
     return Error(Code::kUnavailable, "the call was cancelled");
   };
-  Status copied = copy_path(*tree_, "/d", "/m/d", Recursive::kYes, stop);
+  Result<std::string> copied = copy_path(*tree_, "/d", "/m/d", {.recursive = Recursive::kYes, .check = stop});
   EXPECT_EQ(error_of(copied), Code::kUnavailable);
   EXPECT_NE(copied.error().message().find("cancelled; 2 files and directories were already copied to '/m/d'"),
             std::string::npos)
@@ -367,7 +380,8 @@ class FrontierTest : public MoveTest {
     if (!exists(theirs_, dir + "/a").value() || exists(theirs_, dir + "/b").value()) return;
     ASSERT_OK(write_file(theirs_, dir + "/b", as_bytes("theirs")));
   }
-  void expect_theirs(const Status& copied, const std::string& dir) {
+  template <class Copied>
+  void expect_theirs(const Copied& copied, const std::string& dir) {
     EXPECT_EQ(error_of(copied), Code::kExists);
     EXPECT_EQ(copied.error().message(), "'/s" + dir + "/b' was made by somebody else meanwhile");
     EXPECT_EQ(read_dir(theirs_, dir).value(), (Paths{"b"}));
@@ -382,9 +396,9 @@ class FrontierTest : public MoveTest {
 
 TEST_F(FrontierTest, AFileThatSomebodyElseMakesBeforeTheCopyGetsThereIsTheirs) {
   shared_.before_unit = [&] { write_next("/across"); };
-  expect_theirs(copy_path(*tree_, "/d", "/s/across", Recursive::kYes), "/across");
+  expect_theirs(copy_path(*tree_, "/d", "/s/across", {.recursive = Recursive::kYes}), "/across");
   shared_.before_unit = [&] { write_next("/within"); };
-  expect_theirs(copy_path(*tree_, "/s/d", "/s/within", Recursive::kYes), "/within");
+  expect_theirs(copy_path(*tree_, "/s/d", "/s/within", {.recursive = Recursive::kYes}), "/within");
   shared_.before_unit = [&] { write_next("/moved"); };
   expect_theirs(rename_or_copy(*tree_, "/s/d", "/s/moved", RenameMode::kReplace), "/moved");
   EXPECT_EQ(read_dir(theirs_, "/d").value(), (Paths{"a", "b", "c"}));
@@ -398,9 +412,9 @@ TEST_F(FrontierTest, AFileThatSomebodyElseMakesWhileItIsCopiedIsTheirs) {
     };
   };
   shared_.after_make = make_same("/across");
-  expect_theirs(copy_path(*tree_, "/d", "/s/across", Recursive::kYes), "/across");
+  expect_theirs(copy_path(*tree_, "/d", "/s/across", {.recursive = Recursive::kYes}), "/across");
   shared_.after_make = make_same("/within");
-  expect_theirs(copy_path(*tree_, "/s/d", "/s/within", Recursive::kYes), "/within");
+  expect_theirs(copy_path(*tree_, "/s/d", "/s/within", {.recursive = Recursive::kYes}), "/within");
 }
 
 TEST_F(FrontierTest, AFileOfTheAgentFileThatSomebodyElseMakesIsTheirs) {
@@ -409,7 +423,7 @@ TEST_F(FrontierTest, AFileOfTheAgentFileThatSomebodyElseMakesIsTheirs) {
   agent_file.before_unit = [&] {
     if (exists(fs_, "/new/a").value() && !exists(fs_, "/new/b").value()) write("/new/b", "theirs");
   };
-  EXPECT_EQ(error_of(copy_path(*tree, "/s/d", "/new", Recursive::kYes)), Code::kExists);
+  EXPECT_EQ(error_of(copy_path(*tree, "/s/d", "/new", {.recursive = Recursive::kYes})), Code::kExists);
   EXPECT_EQ(found({}, "/new"), (Paths{"/new", "/new/b"}));
   EXPECT_EQ(read("/new/b"), "theirs");
 }

@@ -41,7 +41,7 @@ Recursive recursive_of(const Arguments& args) { return args.has("recursive") ? R
 
 Result<Exit> run_cp(Context& context, const Arguments& args) {
   auto agent = WARREN_TRY(open_agent(context, args, Use::kWrite));
-  WARREN_TRY(copy_path(agent->fs(), args.get("FROM"), args.get("TO"), recursive_of(args)));
+  WARREN_TRY(copy_path(agent->fs(), args.get("FROM"), args.get("TO"), {.recursive = recursive_of(args)}));
   return Exit::kOk;
 }
 

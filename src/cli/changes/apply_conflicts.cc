@@ -28,6 +28,12 @@ std::string_view advice_about(const Arguments& args, const std::vector<ApplyConf
     return "encrypted files cannot be merged, because what the agent started from is not kept: --force takes the "
            "agent's version, PATH limits what is applied";
   }
+  bool is_any_incomplete =
+      std::any_of(conflicts.begin(), conflicts.end(), [](const ApplyConflict& one) { return one.is_incomplete; });
+  if (is_any_incomplete) {
+    return "a file with lost parts cannot be applied, also not with --force: PATH limits what is applied, `warren "
+           "discard` with its path drops it; what the agent wrote of it can be read in its session until then";
+  }
   if (!args.has("merge") && !args.has("conflict")) {
     return "--merge merges text files where possible, --force takes the agent's version, PATH limits what is applied";
   }

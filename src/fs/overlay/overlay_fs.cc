@@ -46,6 +46,7 @@ class OverlayFs::Listener {
     void entry_changed(Inode parent, std::string_view name) override {
       bool has_moved = layer_ == Layer::kBase && overlay_.follow_moves(parent, name);
       std::optional<Inode> copy = layer_ == Layer::kBase ? overlay_.follow_entry(parent, name) : std::nullopt;
+      if (layer_ == Layer::kBase) overlay_.keep_held();
       to_.entry_changed(number_of(parent), name);
       if (has_moved) to_.everything_changed();
       if (copy) to_.node_changed(*copy);
@@ -55,8 +56,11 @@ class OverlayFs::Listener {
       to_.node_changed(number_of(node));
     }
     void everything_changed() override {
-      if (layer_ == Layer::kBase) overlay_.follow_moves();
-      if (layer_ == Layer::kBase) overlay_.follow_all();
+      if (layer_ == Layer::kBase) {
+        overlay_.follow_moves();
+        overlay_.follow_all();
+        overlay_.keep_held();
+      }
       to_.everything_changed();
     }
 

@@ -29,6 +29,7 @@
 #include "fs/file_system.h"
 #include "fs/overlay/base_moves.h"
 #include "fs/overlay/upper_layer.h"
+#include "os/fd.h"
 
 namespace warren {
 
@@ -110,6 +111,12 @@ class OverlayFs final : public FileSystem {
     std::uint32_t hidden_names = 0;
     std::optional<std::vector<ByteRange>> ranges;  // absent: not read yet
     bool is_noted = true;                          // the upper layer has a row for it; if not, another program made it
+  };
+
+  // The file of the base that holds what is not copied of a copy.
+  struct Source {
+    Inode node;
+    std::shared_ptr<const Fd> held;  // if set, the base no longer has it where it was; shared with held_
   };
 
   // A name in the base of a node that is not a directory.
@@ -227,7 +234,16 @@ class OverlayFs final : public FileSystem {
   Result<bool> is_unseen(Inode parent, std::string_view name, const std::optional<Attributes>& own,
                          const std::optional<Attributes>& in_base);
   Result<std::vector<ByteRange>*> ranges_of(Copy& copy);
-  Result<Inode> find_base_of(const Copy& copy);  // kIo if it is no longer what was copied
+  Result<Source> find_base_of(const Copy& copy);  // kIo if its content is no longer what was copied
+  Result<std::size_t> read_source(const Source& source, std::uint64_t offset, MutableBytes out);
+  Status check_source(Copy& copy, Inode number);  // kIo if a part is missing for good: no change could be applied
+  bool is_untouched(const Copy& copy);
+  void set_ranges(Copy& copy, std::vector<ByteRange> ranges);
+  void hold(const Attributes& seen);
+  void keep_held();  // copies the rest of held files that the host has moved, replaced or removed
+  std::vector<Inode> list_lost();
+  bool copy_more(Inode base);  // whether something is left
+  static Error base_changed(const Copy& copy);
   Result<Inode> node_for_change(Inode node, std::uint64_t begin, std::uint64_t end, std::uint64_t content_max);
   Result<Inode> file_for_change(Inode node, std::uint64_t begin, std::uint64_t end);
   // Copies [begin, end) and calls `body` with the upper layer's file, as one change if the base has the file too.
@@ -313,7 +329,8 @@ class OverlayFs final : public FileSystem {
   bool root_is_copied_ = false;
   std::unordered_map<Inode, Dir> dirs_;
   std::unordered_map<Inode, Copy> copies_;
-  std::unordered_map<Inode, Inode> numbers_;   // of copies, by upper-layer number
+  std::unordered_map<Inode, std::shared_ptr<const Fd>> held_;  // large files with copies, by the base's number
+  std::unordered_map<Inode, Inode> numbers_;                   // of copies, by upper-layer number
   std::unordered_map<Inode, Inode> shown_as_;  // base's node → the other number that its copy is shown with
   std::unordered_set<Inode> opaque_;           // by upper-layer number
   // What the agent knows of the base's node under the name of a node that is no copy, by upper-layer number.

@@ -19,11 +19,6 @@ namespace {
 constexpr std::uint64_t kPart = std::uint64_t{64} << 10;
 constexpr std::uint64_t kStep = std::uint64_t{128} << 10;  // one read and one write
 
-Error base_changed(const std::string& path) {
-  return {Code::kIo, fmt::format("{} has changed in the base since a part of it was copied", quote(path)),
-          "`warren discard` drops the copy, and the base's file shows again"};
-}
-
 }  // namespace
 
 std::vector<ByteRange> OverlayFs::without(const std::vector<ByteRange>& ranges, ByteRange gone) {
@@ -148,7 +143,11 @@ Result<Inode> OverlayFs::copy_up(const View& view, std::uint64_t content_max) {
     WARREN_TRY(make_copy(view, parent, place->name, path, shown.nlink > 0 ? shown.nlink - 1 : 0));
   }
   Copy& copy = copies_.at(view.number);
-  if (!copy.seen->is_file() || copy.seen->size > copy_whole_bytes_) return copy.upper;
+  if (!copy.seen->is_file()) return copy.upper;
+  if (copy.seen->size > copy_whole_bytes_) {
+    hold(*copy.seen);
+    return copy.upper;
+  }
   WARREN_TRY(keep_ancestor(view.number, copy));
   WARREN_TRY(fetch(copy, 0, std::min(copy.seen->size, content_max)));
   return copy.upper;
@@ -265,20 +264,6 @@ Result<std::vector<ByteRange>*> OverlayFs::ranges_of(Copy& copy) {
   return &*copy.ranges;
 }
 
-// The base's node, which must be unchanged since it was copied: half of an old file and half of a new one would be
-// neither.
-Result<Inode> OverlayFs::find_base_of(const Copy& copy) {
-  if (!copy.seen) return base_changed(copy.base_path);
-  const Attributes& seen = *copy.seen;
-  Result<Attributes> now = base_.get_attributes(seen.inode);
-  if (!now.ok()) now = lstat(base_, copy.base_path);
-  if (!now.ok()) return base_changed(copy.base_path);
-  bool is_same =
-      now->inode == seen.inode && now->size == seen.size && now->mtime == seen.mtime && now->mode == seen.mode;
-  if (!is_same) return base_changed(copy.base_path);
-  return now->inode;
-}
-
 // Copies the parts of [begin, end) that are still in the base.
 Status OverlayFs::fetch(Copy& copy, std::uint64_t begin, std::uint64_t end) {
   std::vector<ByteRange>* ranges = WARREN_TRY(ranges_of(copy));
@@ -286,7 +271,7 @@ Status OverlayFs::fetch(Copy& copy, std::uint64_t begin, std::uint64_t end) {
   ByteRange wanted{begin / kPart * kPart, (end + kPart - 1) / kPart * kPart};
   std::vector<ByteRange> left = without(*ranges, wanted);
   if (left == *ranges) return Ok{};
-  Inode from = WARREN_TRY(find_base_of(copy));
+  Source from = WARREN_TRY(find_base_of(copy));
   Attributes before = WARREN_TRY(upper().get_attributes(copy.upper));
   WARREN_TRY(upper_.reserve(wanted.end - wanted.begin));
   std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
@@ -295,8 +280,8 @@ Status OverlayFs::fetch(Copy& copy, std::uint64_t begin, std::uint64_t end) {
     std::uint64_t stop = std::min(range.end, wanted.end);
     for (std::uint64_t at = std::max(range.begin, wanted.begin); at < stop;) {
       part.resize(static_cast<std::size_t>(std::min(kStep, stop - at)));
-      std::size_t got = WARREN_TRY(base_.read(from, at, as_mutable_bytes(part)));
-      if (got == 0) return base_changed(copy.base_path);
+      std::size_t got = WARREN_TRY(read_source(from, at, as_mutable_bytes(part)));
+      if (got == 0) return base_changed(copy);
       part.resize(got);
       if (part.find_first_not_of('\0') != part.npos) WARREN_TRY(upper().write(copy.upper, at, as_bytes(part)));
       at += got;
@@ -305,7 +290,7 @@ Status OverlayFs::fetch(Copy& copy, std::uint64_t begin, std::uint64_t end) {
   WARREN_TRY(upper_.restore(copy.upper, before));
   WARREN_TRY(upper_.set_base_ranges(copy.upper, left));
   WARREN_TRY(unit->commit());
-  copy.ranges = std::move(left);
+  set_ranges(copy, std::move(left));
   return Ok{};
 }
 

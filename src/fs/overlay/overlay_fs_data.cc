@@ -36,9 +36,7 @@ Result<Inode> OverlayFs::node_for_change(Inode node, std::uint64_t begin, std::u
     if (begin < end) WARREN_TRY(check_content(where));
     Inode found = WARREN_TRY(copy_up(where, content_max));
     if (Copy* copy = find_copy(where.number); copy && begin < end) {
-      bool is_behind = !WARREN_TRY(ranges_of(*copy))
-      ->empty() && !find_base_of(*copy).ok();
-      if (is_behind && copy->is_noted && copy->seen) WARREN_TRY(take_over(*copy, where.number));
+      WARREN_TRY(check_source(*copy, where.number));
       WARREN_TRY(fetch(*copy, begin, end));
     }
     return found;
@@ -92,25 +90,30 @@ Result<std::size_t> OverlayFs::read(Inode node, std::uint64_t offset, MutableByt
 Result<std::size_t> OverlayFs::read_now(Inode node, std::uint64_t offset, MutableBytes out) {
   std::vector<ByteRange> ranges;
   std::optional<Inode> top;
-  std::optional<Inode> below;
+  Source below;
   {
     Scope scope = WARREN_TRY(read_scope());
     View where = WARREN_TRY(view(node));
     top = where.upper;
-    if (!top) below = where.base;
+    if (!top) below.node = *where.base;
     if (Copy* copy = find_copy(where.number)) {
       ranges = *WARREN_TRY(ranges_of(*copy));
-      if (!ranges.empty()) below = WARREN_TRY(find_base_of(*copy));
+      auto is_wanted = [&](const ByteRange& range) { return range.begin < offset + out.size() && offset < range.end; };
+      bool needs_base = std::any_of(ranges.begin(), ranges.end(), is_wanted);
+      Result<Source> found = ranges.empty() ? Source() : find_base_of(*copy);
+      // What the agent has written itself can be read without the base. An untouched copy is to follow the base.
+      if (!found.ok() && (needs_base || is_untouched(*copy))) return std::move(found).error();
+      if (found.ok()) below = *std::move(found);
     }
   }
-  if (!top) return base_.read(*below, offset, out);
+  if (!top) return base_.read(below.node, offset, out);
   std::size_t length = WARREN_TRY(upper().read(*top, offset, out));
   for (const ByteRange& range : ranges) {
     std::uint64_t begin = std::max(range.begin, offset);
     std::uint64_t end = std::min<std::uint64_t>(range.end, offset + length);
     if (begin >= end) continue;
     MutableBytes part = out.subspan(static_cast<std::size_t>(begin - offset), static_cast<std::size_t>(end - begin));
-    std::size_t got = WARREN_TRY(base_.read(*below, begin, part));
+    std::size_t got = WARREN_TRY(read_source(below, begin, part));
     if (got < part.size()) return Error(Code::kIo, "the file has become shorter in the base");
   }
   return length;
@@ -149,6 +152,7 @@ Status OverlayFs::clear_range(Inode node, Inode top, AllocateMode mode, ByteRang
   bool is_whole = !copy || WARREN_TRY(ranges_of(*copy))
   ->empty();
   if (is_whole) return upper().allocate(top, mode, gone.begin, gone.end - gone.begin);
+  WARREN_TRY(check_source(*copy, node));
   // The parts that contain the first and the last byte are cleared only in part.
   WARREN_TRY(fetch(*copy, gone.begin, gone.begin + 1));
   WARREN_TRY(fetch(*copy, gone.end - 1, gone.end));
@@ -157,7 +161,7 @@ Status OverlayFs::clear_range(Inode node, Inode top, AllocateMode mode, ByteRang
   WARREN_TRY(upper().allocate(top, mode, gone.begin, gone.end - gone.begin));
   WARREN_TRY(upper_.set_base_ranges(top, left));
   WARREN_TRY(unit->commit());
-  copy->ranges = std::move(left);
+  set_ranges(*copy, std::move(left));
   return Ok{};
 }
 
@@ -170,11 +174,13 @@ Result<std::uint64_t> OverlayFs::seek_data(Inode node, std::uint64_t offset) {
   if (!copy || (!own.ok() && own.error().code() != Code::kNoData)) return own;
   std::vector<ByteRange> ranges = *WARREN_TRY(ranges_of(*copy));
   if (ranges.empty()) return own;
-  Inode below = WARREN_TRY(find_base_of(*copy));
+  Result<Source> below = find_base_of(*copy);
+  bool knows_holes = below.ok() && !below->held;
   std::uint64_t first = own.ok() ? *own : kEverything;
   for (const ByteRange& range : ranges) {
     if (range.end <= offset) continue;
-    Result<std::uint64_t> at = base_.seek_data(below, std::max(offset, range.begin));
+    std::uint64_t from = std::max(offset, range.begin);
+    Result<std::uint64_t> at = knows_holes ? base_.seek_data(below->node, from) : from;
     if (!at.ok() && at.error().code() != Code::kNoData) return at;
     if (at.ok() && *at < range.end) first = std::min(first, *at);
   }
@@ -191,13 +197,14 @@ Result<std::uint64_t> OverlayFs::seek_hole(Inode node, std::uint64_t offset) {
   // Data in the base is a hole in the upper layer, so both must agree.
   Attributes now = WARREN_TRY(upper().get_attributes(*where.upper));
   if (offset >= now.size) return upper().seek_hole(*where.upper, offset);
-  Inode below = WARREN_TRY(find_base_of(*copy));
+  Result<Source> below = find_base_of(*copy);
+  bool knows_holes = below.ok() && !below->held;
   std::vector<ByteRange> ranges = *copy->ranges;
   for (std::uint64_t at = offset; at < now.size;) {
     auto in = std::find_if(ranges.begin(), ranges.end(),
                            [&](const ByteRange& range) { return range.begin <= at && at < range.end; });
     if (in != ranges.end()) {
-      std::uint64_t hole = WARREN_TRY(base_.seek_hole(below, at));
+      std::uint64_t hole = knows_holes ? WARREN_TRY(base_.seek_hole(below->node, at)) : in->end;
       if (hole < in->end) return hole;
       at = in->end;
       continue;
@@ -280,6 +287,8 @@ Status OverlayFs::cut_ranges(Inode node, std::uint64_t size) {
   Copy* copy = find_copy(node);
   if (!copy) return Ok{};
   std::vector<ByteRange>* ranges = WARREN_TRY(ranges_of(*copy));
+  bool leaves_some = !ranges->empty() && ranges->front().begin < size;
+  if (leaves_some) WARREN_TRY(check_source(*copy, node));
   if (ranges->empty() || ranges->back().end <= size) return Ok{};
   WARREN_TRY(fetch(*copy, size == 0 ? 0 : size - 1, size));  // the part that contains the new end
   std::vector<ByteRange> left;
@@ -292,7 +301,7 @@ Status OverlayFs::cut_ranges(Inode node, std::uint64_t size) {
   WARREN_TRY(upper().set_attributes(copy->upper, cut));
   WARREN_TRY(upper_.set_base_ranges(copy->upper, left));
   WARREN_TRY(unit->commit());
-  copy->ranges = std::move(left);
+  set_ranges(*copy, std::move(left));
   return Ok{};
 }
 

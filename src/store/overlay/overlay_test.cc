@@ -40,6 +40,7 @@ class CountingListener final : public ChangeListener {
 
 using testing::error_of;
 
+constexpr std::uint64_t kCopyWhole = std::uint64_t{1} << 20;
 constexpr std::size_t kLarge = 3'000'000;  // too large to be copied at once
 
 // One process that has the agent open.
@@ -52,7 +53,7 @@ struct World {
     }
     rows = OverlayRows::open(*store).value();
     base = HostFs::open(base_dir).value();
-    overlay = OverlayFs::open(*rows, *base).value();
+    overlay = OverlayFs::open(*rows, *base, kCopyWhole).value();
   }
   FileSystem& fs() { return *overlay; }
 

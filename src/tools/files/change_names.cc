@@ -76,14 +76,21 @@ Result<ToolAnswer> copy_answer(ToolContext& context, const Json& arguments) {
   std::string from = WARREN_TRY(path_argument(context, arguments, "from", "read"));
   std::string to = WARREN_TRY(path_argument(context, arguments, "to", "create"));
   bool is_recursive = flag_argument(arguments, "recursive");
-  Status copied = copy_path(context.view, from, to, is_recursive ? Recursive::kYes : Recursive::kNo,
-                            [&] { return check_cancelled(context); });
-  if (!copied.ok() && copied.error().code() == Code::kIsDirectory) {
-    return Error(Code::kIsDirectory, copied.error().message(),
+  Result<std::string> made =
+      copy_path(context.view, from, to,
+                {.recursive = is_recursive ? Recursive::kYes : Recursive::kNo, .merge = MergeDirs::kNo, .check = [&] {
+                   return check_cancelled(context);
+                 }});
+  if (!made.ok() && made.error().code() == Code::kIsDirectory) {
+    return Error(Code::kIsDirectory, made.error().message(),
                  "Give \"recursive\": true to copy a directory with everything in it.");
   }
-  WARREN_TRY(std::move(copied));
-  return changed_paths(from, to, fmt::format("Copied {} to {}", from, to));
+  if (!made.ok() && made.error().code() == Code::kExists) {
+    return Error(Code::kExists, made.error().message(),
+                 "Choose another path, or remove what is there first if it is a copy that was not completed.");
+  }
+  std::string copy = WARREN_TRY(std::move(made));
+  return changed_paths(from, copy, fmt::format("Copied {} to {}", from, copy));
 }
 
 // What exists already is at the new path.
@@ -125,7 +132,7 @@ Json rename_input() {
 
 Json copy_input() {
   return object_schema({{"from", text_schema("")},
-                        {"to", text_schema("the new path, or a directory to copy into")},
+                        {"to", text_schema("the new path, or an existing directory to copy into")},
                         {"recursive", flag_schema("needed for a directory")}},
                        {"from", "to"});
 }
@@ -190,9 +197,10 @@ const Tool& copy_tool() {
       .title = "Copy a file or directory",
       .group = "files",
       .description =
-          "Copy a file, or with recursive a directory; to move it use rename. Returns both paths. Example: "
-          "{\"from\": \"/plan.md\", \"to\": \"/old/plan.md\"}",
-      .hints = {.is_destructive = true, .is_idempotent = true},
+          "Copy a file, or with recursive a directory; to move it use rename. Into an existing directory the "
+          "copy goes under its own name; a directory is not copied over one that exists. Returns the original's "
+          "and the copy's path. Example: {\"from\": \"/plan.md\", \"to\": \"/old/plan.md\"}",
+      .hints = {.is_destructive = true},
       .input_schema = copy_input,
       .output_schema = two_paths_output,
       .call = [](ToolContext& context, const Json& arguments) {

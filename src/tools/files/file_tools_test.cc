@@ -342,6 +342,24 @@ TEST_F(FileTools, ACancelledCopyOrRenameOfATreeCopiesNothingMore) {
   EXPECT_EQ(content_of("/d/a"), "x");
 }
 
+TEST_F(FileTools, ACopyIntoADirectoryAnswersWithThePathItMadeAndIsNotMadeTwice) {
+  put("/src/a", "x");
+  put("/d/other", "y");
+  Json copy{{"from", "/src"}, {"to", "/d"}, {"recursive", true}};
+  ToolAnswer made = call("copy", copy);
+  EXPECT_EQ(made.text, "Copied /src to /d/src");
+  EXPECT_EQ(made.structured["to"], "/d/src");
+  EXPECT_EQ(content_of("/d/src/a"), "x");
+  put("/d/src/a", "changed");
+  ToolAnswer again = call("copy", copy);
+  ASSERT_TRUE(again.error.has_value());
+  EXPECT_EQ(again.error->type, "already_exists");
+  EXPECT_NE(again.error->message.find("'/d/src' exists already"), std::string::npos) << again.error->message;
+  EXPECT_EQ(content_of("/d/src/a"), "changed");
+  put("/f", "z");
+  EXPECT_EQ(call("copy", {{"from", "/f"}, {"to", "/d/"}}).text, "Copied /f to /d/f");
+}
+
 TEST_F(FileTools, HintsOfRenameAndCopySayWhatToDo) {
   put("/d/a", "x");
   put("/b", "x");

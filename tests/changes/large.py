@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""Large files of the base that the agent has changed, and that the user changes too.
+
+    WARREN=path/to/warren large.py [-v] [Class.test_name]
+
+Needs root and /dev/fuse.
+"""
+import errno
+import os
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from case import MountedCase
+from overlaid import mounted
+
+WHOLE = 1_300_000  # copied whole by the first change
+LARGE = 17 << 20   # only the parts that are written
+AT = LARGE // 2
+
+
+class Large(MountedCase):
+    def start(self, size):
+        self.size = size
+        self.content = b"begin" + b"x" * (size - 8) + b"end"
+        self.begin(other="other\n")
+        (self.base / "big").write_bytes(self.content)
+        self.point_write(b"AGENT")
+
+    def point_write(self, data, at=None):
+        with open(self.point / "big", "r+b", buffering=0) as file:
+            file.seek(self.size // 2 if at is None else at)
+            file.write(data)
+
+    def mine(self):
+        middle = self.size // 2
+        return self.content[:middle] + b"AGENT" + self.content[middle + 5:]
+
+    def replace(self):
+        (self.base / "draft").write_bytes(b"of the user")
+        (self.base / "draft").rename(self.base / "big")
+
+    def touch(self):
+        os.utime(self.base / "big")
+
+    def remove(self):
+        (self.base / "big").unlink()
+
+    def append(self):
+        with open(self.base / "big", "ab") as file:
+            file.write(b"user")
+
+    def parts(self):
+        return int(self.w.warren("sql", self.w.id, "select count(*) from wr_base_range").split()[-1])
+
+    def check_force(self):
+        """Nothing was lost: it is a conflict, and --force takes the agent's version."""
+        self.end()
+        self.assertIn("conflict: /big: ", self.w.fails("apply", self.w.id))
+        self.w.warren("apply", "--force", self.w.id)
+        self.assertEqual((self.base / "big").read_bytes(), self.mine())
+
+    def test_a_file_that_was_copied_whole_does_not_need_its_base(self):
+        self.start(WHOLE)
+        for change in (self.touch, self.append, self.replace, self.remove):
+            change()
+            self.assertEqual((self.point / "big").read_bytes(), self.mine())
+        self.replace()
+        self.check_force()
+
+    def test_a_changed_mode_is_harmless(self):
+        self.start(LARGE)
+        os.chmod(self.base / "big", 0o600)
+        self.assertEqual((self.point / "big").read_bytes(), self.mine())
+        self.assertEqual(self.parts(), 2)
+        self.check_force()
+
+    def check_stays(self, change):
+        self.start(LARGE)
+        change()
+        self.assertEqual((self.point / "big").read_bytes(), self.mine())
+        self.point_write(b"B", 0)
+        self.content = b"B" + self.content[1:]
+        mounted.wait_for(lambda: self.parts() == 0, "the rest is not copied")
+        self.check_force()
+
+    def test_a_file_that_is_replaced_stays_with_the_session(self):
+        self.check_stays(self.replace)
+
+    def test_a_file_that_is_removed_stays_with_the_session(self):
+        self.check_stays(self.remove)
+
+    def test_a_file_that_is_moved_stays_with_the_session(self):
+        self.check_stays(lambda: (self.base / "big").rename(self.base / "moved"))
+
+    def test_what_is_lost_by_an_edit_in_place_is_named_and_the_rest_can_be_read(self):
+        self.start(LARGE)
+        self.append()
+        with open(self.point / "big", "r+b", buffering=0) as file:
+            file.seek(AT)
+            self.assertEqual(file.read(5), b"AGENT")
+            for call in (lambda: os.pread(file.fileno(), 5, 0), lambda: os.pwrite(file.fileno(), b"more", AT),
+                         lambda: os.ftruncate(file.fileno(), AT)):
+                with self.assertRaises(OSError) as raised:
+                    call()
+                self.assertEqual(raised.exception.errno, errno.EIO)
+        self.end()
+        refused = self.w.fails("apply", self.w.id)
+        self.assertIn("conflict: /big: it was changed in the base, and a part of the agent's version was only there and is lost",
+                      refused)
+        self.assertNotIn("--force takes", refused)
+        forced = self.w.fails("apply", "--force", self.w.id)
+        self.assertIn(f"bytes 0 to {AT - 1}, {AT + 65536} to {LARGE - 1} are lost", forced)
+        self.assertEqual((self.base / "big").read_bytes(), self.content + b"user")
+        self.w.warren("discard", "--yes", self.w.id, "/big")
+        self.assertEqual(self.w.changes(), [])
+
+
+if __name__ == "__main__":
+    mounted.need_fuse()
+    unittest.main()
