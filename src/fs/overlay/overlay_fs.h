@@ -229,6 +229,7 @@ class OverlayFs final : public FileSystem {
   // Call in the unit of a change, before the merged tree shows something else under the name than the base's node.
   Status note_cover(Inode parent, std::string_view name, const std::optional<Attributes>& own,
                     const std::optional<Attributes>& in_base);
+  Status keep_cover_above(const std::string& place);
   Status end_cover(Inode parent, std::string_view name);
   // Whether the base has another node there than the agent saw.
   Result<bool> is_unseen(Inode parent, std::string_view name, const std::optional<Attributes>& own,

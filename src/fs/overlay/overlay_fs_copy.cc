@@ -224,7 +224,7 @@ Status OverlayFs::note_cover(Inode parent, std::string_view name, const std::opt
   std::optional<Attributes> seen = in_base;
   if (own) {
     std::optional<OwnRecord> record = WARREN_TRY(find_own_record(parent, name, *own));
-    if (!record) return Ok{};  // covered already
+    if (!record) return keep_cover_above(place);  // covered already
     if (record->seen) seen = record->seen;
   } else if (WARREN_TRY(whiteouts_of(parent, dir))->contains(name)) {
     bool is_noted = WARREN_TRY(upper_.find_cover(place))
@@ -238,6 +238,19 @@ Status OverlayFs::note_cover(Inode parent, std::string_view name, const std::opt
   if (is_dir) cover.at = WARREN_TRY(upper_.remove_covers_below(cover.base_path))
   .value_or(Timestamp{});
   return upper_.put_cover(cover);
+}
+
+// A node in a new directory got no record of its own. If the base has the directory, too, by now, it gets one: else its
+// name would count as free once it is removed.
+Status OverlayFs::keep_cover_above(const std::string& place) {
+  if (WARREN_TRY(upper_.find_cover(place))) return Ok{};
+  for (std::string_view at = split_parent(place).parent; at.size() > 1; at = split_parent(at).parent) {
+    std::optional<Cover> above = WARREN_TRY(upper_.find_cover(at));
+    if (!above) continue;
+    if (above->seen) return Ok{};
+    return upper_.put_cover({.base_path = place, .seen = {}, .at = above->at});
+  }
+  return Ok{};
 }
 
 Status OverlayFs::end_cover(Inode parent, std::string_view name) {
