@@ -28,6 +28,7 @@ struct CommitsPlan {
   std::string branch;                // in the base's repository
   CommitImport::Description description;
   std::vector<SelfRunningFile> self_running;  // in the commits
+  MergeOutlook outlook;                       // once they were brought
   std::string container;                      // without `taken`: what contains the agent's HEAD
   std::vector<CommitImport::Where> where;     // of each change; empty if no files are to be written
   std::size_t committed = 0;                  // changes that are not written as files, because the commits contain them
