@@ -61,6 +61,26 @@ class Merging(Repository):
         self.assertIn("once your local changes are committed or stashed: a, b", said)
         self.assertNotIn("stash drop", said)
 
+    def test_a_merge_of_both_sides_works_after_the_stash_too(self):
+        self.begin(a="1\n", b="1\n")
+        self.agent(("a", "2\n"))
+        self.apply()
+        self.agent(commit="a")
+        overlaid.write(self.base / "b", "2\n")
+        self.git("commit", "-qm", "mine", "b")
+        done = self.shell(self.advice(self.apply(), "git stash"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual((self.read("a"), self.read("b")), ("2\n", "2\n"))
+        self.assertEqual(self.git("status", "--porcelain", "--untracked-files=no"), "")
+
+    def test_an_ignored_file_with_the_same_content_is_not_in_the_way(self):
+        self.begin(**{".gitignore": "x\n"})
+        overlaid.write(self.base / "x", "same\n")
+        self.agent(then=lambda p: (self.git("add", "-f", "x", cwd=p), self.git("commit", "-qm", "x", cwd=p)))
+        done = self.shell(self.advice(self.apply(), "git merge"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.read("x"), "same\n")
+
     def test_nothing_in_the_way_is_a_plain_merge(self):
         self.begin(a="1\n", b="1\n")
         self.agent(("a", "2\n"), commit="a")

@@ -81,6 +81,18 @@ Result<std::unordered_map<std::string, std::string>> hash_work_tree(Git& git, Ho
   return ids;
 }
 
+// A merge replaces files that git ignores, and `git stash -u` leaves them.
+void leave_out_ignored(Git& git, std::vector<std::string>& paths) {
+  if (paths.empty()) return;
+  std::string asked;
+  for (const std::string& path : paths) asked += path + '\0';
+  Result<std::string> listed = git.ask_with({"check-ignore", "-z", "--stdin"}, asked);  // fails if it ignores none
+  if (!listed.ok()) return;
+  std::vector<std::string> names = split_at_nul(*listed);
+  std::unordered_set<std::string> ignored(names.begin(), names.end());
+  std::erase_if(paths, [&](const std::string& path) { return ignored.contains(path); });
+}
+
 // The submodule must be one of the base's already: git runs in it.
 Result<bool> lacks_commit(const std::string& base, HostTree& tree, const MergedPath& one) {
   if (one.old_mode != kSubmoduleMode || one.new_mode != kSubmoduleMode) return false;
@@ -122,6 +134,7 @@ Result<MergeOutlook> CommitImport::foresee_merge() {
     if (here == ids.end() || here->second == one.old_id) continue;
     (here->second == one.new_id ? outlook.as_committed : outlook.otherwise).push_back(one.path);
   }
+  leave_out_ignored(base_, outlook.as_committed);
   return outlook;
 }
 

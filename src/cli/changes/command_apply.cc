@@ -333,7 +333,8 @@ Result<Exit> run_apply(Context& context, const Arguments& given) {
 std::vector<Option> apply_options() {
   std::vector<Option> all{
       {.name = "dry-run", .letter = 'n', .help = "show what would be done, any conflicts, and what would be asked"},
-      {.name = "force", .help = "take the agent's version where the base has changed too"},
+      {.name = "force",
+       .help = "take the agent's version where the base has changed too; with --commits, replace only the branch"},
       {.name = "merge", .help = "merge text files where the base has changed too"},
       conflict_option(),
       {.name = "interactive", .letter = 'i', .help = "ask about each change, or each part of a file"},
