@@ -61,6 +61,17 @@ class Merging(Repository):
         self.assertIn("once your local changes are committed or stashed: a, b", said)
         self.assertNotIn("stash drop", said)
 
+    def test_too_many_files_for_a_command_are_counted(self):
+        self.begin(a="1\n")
+        self.agent(*((f"n{number:02}", "n\n") for number in range(60)))
+        self.apply()
+        self.agent(commit="many")
+        said = self.apply()
+        self.assertIn("your local changes, which equal the commits, are committed or stashed: n00, n01, n02, n03, n04 and 55 more", said)
+        self.assertNotIn("stash drop", said)
+        self.commit("the same")
+        self.assertEqual(self.shell(self.advice(said, "git merge")).returncode, 0)
+
     def test_a_merge_of_both_sides_works_after_the_stash_too(self):
         self.begin(a="1\n", b="1\n")
         self.agent(("a", "2\n"))

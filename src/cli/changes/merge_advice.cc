@@ -12,7 +12,7 @@
 namespace warren::cli {
 namespace {
 
-constexpr std::size_t kStashedPaths = 20;
+constexpr std::size_t kStashedPaths = 50;
 constexpr std::size_t kObstaclesShown = 5;
 constexpr std::size_t kShortCommit = 10;
 
@@ -55,8 +55,8 @@ void print_with_local_changes(Output& out, const std::string& branch, const Merg
   }
   std::optional<std::string> words = outlook.otherwise.empty() ? stash_words(all) : std::nullopt;
   if (!words) {
-    out.print("  git merge {}   brings them into your branch, once your local changes are committed or stashed: {}\n",
-              branch, shown);
+    out.print("  git merge {}   brings them into your branch, once your local changes{} are committed or stashed: {}\n",
+              branch, outlook.otherwise.empty() ? ", which equal the commits," : "", shown);
     return;
   }
   out.print("  git merge alone would refuse, because your work tree has local changes that equal the commits: {}\n",
