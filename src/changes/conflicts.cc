@@ -142,7 +142,9 @@ Result<std::optional<MergedChange>> merge_change_or_mark(const AgentOverlay& ove
   bool is_pair = change.before && change.after && change.before->is_file() && change.after->is_file();
   if (!is_pair || change.before->size > limits::kPatchFileBytes || change.after->size > limits::kPatchFileBytes)
     return none;
+  if (change.touches_hidden) return none;  // the agent's file must not get what was hidden from it
   std::optional<std::string> ancestor = WARREN_TRY(find_ancestor(overlay, change));
+  if (!ancestor && !change.seen) ancestor.emplace();  // both have added it
   if (!ancestor) return none;
   std::string ours = WARREN_TRY(read_file(overlay.merged, change.path));
   std::string theirs = WARREN_TRY(read_file(overlay.base, change.base_path));

@@ -36,15 +36,16 @@ Result<std::optional<std::string>> find_kept(const AgentOverlay& overlay, const 
 // stored ancestor. kConflict if that was not kept.
 Result<std::string> read_seen(const AgentOverlay& overlay, const TreeChange& change);
 
-// Merges the agent's and the base's version of a text file. nullopt if it cannot be merged automatically: there is no
-// stored ancestor, it is not text, or both changed the same lines.
+// Merges the agent's and the base's version of a text file. nullopt if it cannot be merged automatically: the stored
+// ancestor is missing, it is not text, or both changed the same lines.
 Result<std::optional<std::string>> merge_change(const AgentOverlay& overlay, const TreeChange& change);
 
 struct MergedChange {
   std::string text;  // with conflict markers if both changed the same lines
   bool is_clean = true;
 };
-// nullopt if it is not text, or there is no stored ancestor.
+// nullopt if it is not text, or there is no stored ancestor. A file that both have added is merged
+// with an empty one: what differs is between markers.
 Result<std::optional<MergedChange>> merge_change_or_mark(const AgentOverlay& overlay, const TreeChange& change);
 
 }  // namespace warren

@@ -64,7 +64,7 @@ std::vector<std::string> environment_inside(const CommandInSession& command, std
 }
 
 std::vector<std::string> words_inside(const CommandInSession& command, std::vector<std::string> words) {
-  bool is_fish = command.marks_prompt && words.size() == 1 && base_name(words.front()) == "fish";
+  bool is_fish = command.marks_prompt && base_name(words.front()) == "fish";
   if (!is_fish) return words;
   words.emplace_back("--init-command");
   words.push_back(

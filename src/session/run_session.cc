@@ -23,6 +23,7 @@
 #include "sandbox/terminal_state.h"
 #include "session/command_in_session.h"
 #include "session/git_base.h"
+#include "session/git_warnings.h"
 #include "session/operator_places.h"
 #include "session/run_server.h"
 #include "session/session_walls.h"
@@ -288,6 +289,9 @@ class Run {
                                        quote(asked.base), quote(*outside)));
     }
     Plan plan = WARREN_TRY(make_plan(asked));
+    Result<std::string> real_home = canonical_host_path(home);
+    for (const std::string& warning : list_git_warnings(plan, real_home.ok() ? *real_home : home))
+      observer_.on_warning(warning);
     plan.processes_max = limits().processes;
     plan.scratch_bytes = options_.limits.disk_bytes;
     plan.has_proxy = options_.network.access == NetworkAccess::kByName;

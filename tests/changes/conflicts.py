@@ -73,7 +73,11 @@ class Conflicts(Case):
         self.conflict("/new")
         for step in self.steps_after("/new"):
             step()
-            self.conflict("/new")
+            has_removed_its_own = "/new" not in self.fs("find", "/").decode().splitlines()
+            if has_removed_its_own:
+                self.assertEqual(self.w.lines(), [])  # the user's file is no change of the agent's
+            else:
+                self.conflict("/new")
 
     def check_replaced(self, content):
         self.fill(a=content)
@@ -125,6 +129,39 @@ class Conflicts(Case):
         self.conflict("/f")
         self.w.warren("apply", self.w.id, "/d", "/e")
         self.assertEqual((self.read("d"), os.readlink(self.base / "e"), self.read("f")), ("agent\n", "d", "host has more\n"))
+    def write_later(self, name, content):
+        """In the base, at a time after now: the clock of files has coarse steps."""
+        now = time.time_ns()
+        while True:
+            overlaid.write(self.base / name, content)
+            if os.stat(self.base / name).st_ctime_ns > now:
+                return
+
+    def test_a_text_that_both_added_gets_markers(self):
+        self.fill(a="1\n")
+        self.write("/new", "same\nagent\n")
+        self.write("/bin", "agent\0")
+        self.write_later("new", "same\nhost\n")
+        self.write_later("bin", "host\0")
+        self.w.fails("apply", "--merge", self.w.id, "/new")
+        self.assertIn("not text", self.w.fails("apply", "--conflict=markers", self.w.id))
+        self.assertIn("conflict markers: /new", self.w.fails("apply", "--conflict=markers", self.w.id, "/new"))
+        text = self.read("new")
+        for line in ("same\n", "agent\n", "host\n", "<<<<<<<", ">>>>>>>"):
+            self.assertIn(line, text)
+        self.assertEqual(self.w.changes(), ["M f /bin"])
+
+    def test_a_text_that_both_added_with_the_same_content_is_merged(self):
+        self.fill(a="1\n")
+        def add(point):
+            overlaid.write(point + "/new", "same\n")
+            os.chmod(point + "/new", 0o755)
+        self.w.change(add)
+        self.write_later("new", "same\n")
+        self.conflict("/new")
+        self.w.warren("apply", "--merge", self.w.id)
+        self.assertEqual(self.read("new"), "same\n")
+        self.assertTrue(os.access(self.base / "new", os.X_OK))
 
     def test_conflict_a_deleted_file_that_the_host_changed(self):
         self.fill(a="1\n", b="1\n")

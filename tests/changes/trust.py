@@ -237,6 +237,7 @@ class Hidden(Case):
                 self.run_in(script, "--hide", "a/b/secret")
                 before = overlaid.snapshot(self.base)
                 self.assertIn(f"conflict: {path}: ", self.w.fails("apply", "session:s"))
+                self.assertIn(f"conflict: {path}: ", self.w.fails("apply", "--conflict=markers", "session:s"))
                 self.assertIn("hidden from the agent", self.w.fails("apply", "--force", "session:s"))
                 self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), before), [])
 

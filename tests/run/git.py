@@ -166,6 +166,36 @@ class Subdirectory(Git):
 
     def test_at_the_top_nothing_is_said(self):
         self.assertNotIn("the base is", self.inside("true").stderr)
+        self.assertNotIn("git cannot commit", self.inside("true").stderr)
+
+    def test_a_base_below_the_top_is_said_to_be_without_git(self):
+        for _ in range(2):  # and when it is resumed
+            done = self.inside("true", cwd=self.base / "dir", options=("--base", ".", "--keep"))
+            self.assertIn(f"git cannot commit in this run: the repository '{self.base}' is above the base", done.stderr)
+
+
+class Signed(Git):
+    """Commits are to be signed."""
+    COMMIT = "echo 2 > file; git -c user.name=bot -c user.email=bot@example.org commit -qam signed 2>&1 && echo done || echo failed"
+
+    def check(self, key, *settings):
+        for name, value in (("commit.gpgsign", "true"), *settings):
+            self.git("config", name, value)
+        done = self.inside(self.COMMIT)
+        self.assertIn("failed", done.stdout)
+        self.assertIn(f"git is set to sign commits (commit.gpgsign), and the key '{key}' is hidden in this run", done.stderr)
+
+    def test_a_hidden_key_of_gpg_is_named(self):
+        key = self.world.home / ".gnupg"
+        key.mkdir(mode=0o700, exist_ok=True)
+        self.check(key)
+
+    def test_a_hidden_key_of_ssh_is_named_and_a_visible_one_is_not(self):
+        key = self.world.home / ".ssh" / "id_test"
+        key.write_text("a key\n")
+        self.check(key, ("gpg.format", "ssh"), ("user.signingkey", "~/.ssh/id_test"))
+        done = self.inside("true", session="r", options=("--read", key))
+        self.assertNotIn("is set to sign", done.stderr)
 
     def test_a_session_keeps_its_base(self):
         self.inside("echo 2 > inner", cwd=self.base / "dir", options=("--base", "."))

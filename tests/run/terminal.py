@@ -144,6 +144,14 @@ class Terminal(unittest.TestCase):
         screen.type("kill %1; wait; exit 3\n")
         self.assertEqual(screen.end(), 3)
 
+    def test_the_prompt_of_a_shell_that_is_told_to_ask_names_the_session(self):
+        for options in ((), ("-i",), ("-i", "-l")):
+            with self.subTest(options):
+                screen = self.screen(*self.world.words("run", "--session", "t", "--", "bash", *options))
+                screen.expect(r"\(t\) ")
+                screen.type("exit 3\n")
+                self.assertEqual(screen.end(), 3)
+
     def test_the_window_size_and_its_changes_are_passed_on(self):
         screen, _ = self.inner_shell()
         screen.type("stty size\n")

@@ -17,6 +17,7 @@
 #include "changes/conflicts.h"
 #include "changes/git/git.h"
 #include "changes/git/git_folder.h"
+#include "changes/git/git_refs.h"
 #include "changes/git/git_work_tree.h"
 #include "changes/review/patch.h"
 #include "fs/path_ops.h"
@@ -212,6 +213,7 @@ class BranchCommit {
 Status check_branch(Git& git, const std::string& branch) {
   bool is_inside = WARREN_TRY(git.succeeds({"rev-parse", "--is-inside-work-tree"}));
   if (!is_inside) return Error(Code::kInvalid, "the base is not in a git work tree", "--as-patch does not need one");
+  WARREN_TRY(check_is_not_full_name(branch));
   bool is_name = WARREN_TRY(git.succeeds({"check-ref-format", "--branch", branch}));
   if (!is_name || branch.starts_with('-') || branch.starts_with('@'))
     return Error(Code::kInvalid, fmt::format("{} is not a valid branch name", quote(branch)));

@@ -159,11 +159,17 @@ Status CommitImport::find_start(const std::string& start) {
   return Ok{};
 }
 
-Result<CommitImport::Description> CommitImport::describe() {
-  Captured counted = WARREN_TRY(joined_.run({"rev-list", "--count", commit_, "--not", "--all"}));
+Result<CommitImport::Description> CommitImport::describe() { return describe({{.name = "", .commit = commit_}}); }
+
+Result<CommitImport::Description> CommitImport::describe(const std::vector<AgentBranch>& branches) {
+  std::vector<std::string> words{"rev-list", "--count"};
+  for (const AgentBranch& one : branches) words.push_back(one.commit);
+  words.insert(words.end(), {"--not", "--all"});
+  Captured counted = WARREN_TRY(joined_.run(words));
   std::optional<std::uint64_t> count = parse_number<std::uint64_t>(trimmed(counted.output, kWhitespace));
   if (counted.status != 0 || !count) return damaged(counted);
-  std::string subject = WARREN_TRY(joined_.ask({"log", "-1", "--no-show-signature", "--format=%s", commit_}));
+  std::string subject =
+      WARREN_TRY(joined_.ask({"log", "-1", "--no-show-signature", "--format=%s", branches.front().commit}));
   return Description{*count, std::move(subject)};
 }
 
@@ -193,6 +199,7 @@ Status CommitImport::check_free_of_branches(const std::string& branch) {
 }
 
 Result<CommitImport::BranchState> CommitImport::look_at_branch(const std::string& branch) {
+  WARREN_TRY(check_is_not_full_name(branch));
   bool is_name = is_branch_name(branch) && WARREN_TRY(base_.succeeds({"check-ref-format", "refs/heads/" + branch}));
   if (!is_name) return Error(Code::kInvalid, fmt::format("{} is not a valid branch name", quote(branch)));
   std::string old = WARREN_TRY(find_branch(branch));
@@ -217,7 +224,7 @@ Status CommitImport::bring(const std::string& branch, ReplaceBranch replace) {
   if (state == BranchState::kSame) return Ok{};
   if (state == BranchState::kOther && replace == ReplaceBranch::kNo) {
     return Error(Code::kExists, fmt::format("the branch {} has commits that the agent's do not contain", quote(branch)),
-                 "--branch NAME takes another one, --force replaces it");
+                 kTakeOtherBranch);
   }
   Git quarantine = git_in(quarantine_);
   Captured named = WARREN_TRY(quarantine.run({"update-ref", "refs/heads/import", commit_}));

@@ -42,6 +42,24 @@ struct AgentCommits {
 // Runs git only if the references of agent and base differ: kNotFound without git.
 Result<std::optional<AgentCommits>> find_commits(const AgentOverlay& overlay);
 
+// What helps if a branch has commits of its own.
+inline constexpr const char* kTakeOtherBranch =
+    "--branch NAME takes another one; --commits --force replaces it and writes no files";
+
+// A commit of a submodule that the base's submodule does not have.
+struct MissingSubmodule {
+  std::string path;  // "vendor/lib"
+  std::string commit;
+};
+
+struct MergeOutlook {
+  bool has_head = true;                      // false before the base's first commit
+  bool is_related = true;                    // both have a commit in common; true without a HEAD
+  std::vector<std::string> as_committed;     // local changes in the way that are what the commits have: "src/a"
+  std::vector<std::string> otherwise;        // other local changes in the way
+  std::vector<MissingSubmodule> submodules;  // that the commits name
+};
+
 enum class ReplaceBranch { kNo, kYes };
 
 // The agent's commits, ready to be brought. For one thread; the overlay must outlive it.
@@ -76,10 +94,17 @@ class CommitImport {
     std::string subject;      // of the last one
   };
   Result<Description> describe();
+  // Of several branches together, which must not be empty; the subject is that of the first.
+  Result<Description> describe(const std::vector<AgentBranch>& branches);
+  // Whether the commit contains another one of the agent's.
+  Result<bool> contains(const std::string& commit);
   // What the commits change that runs by itself (changes/review/remarks.h) once they are merged.
   Result<std::vector<SelfRunningFile>> list_self_running();
   // A branch or tag of the base's repository that contains the commit; "" if there is none.
   Result<std::string> find_container();
+
+  // What `git merge` of the commit meets in the base, as far as it can be known before.
+  Result<MergeOutlook> foresee_merge();
 
   enum class BranchState { kNew, kBehind, kSame, kOther };
   // How a branch of the base's repository relates to the commit: it does not exist, the commit contains it, it is

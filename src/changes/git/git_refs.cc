@@ -85,6 +85,12 @@ class LooseBranches {
 
 }  // namespace
 
+Status check_is_not_full_name(std::string_view branch) {
+  if (!branch.starts_with("refs/")) return Ok{};
+  return Error(Code::kInvalid, fmt::format("{} is the full name of a reference, not of a branch", quote(branch)),
+               "give the name without 'refs/heads/'");
+}
+
 bool is_branch_name(std::string_view name) {
   if (name.empty() || name.size() > limits::kPathBytes / 2 || name.front() == '-' || name == "@" || name == "HEAD")
     return false;

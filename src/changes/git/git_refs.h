@@ -29,6 +29,8 @@ struct GitHeads {
 // Whether git would accept the name after refs/heads/: no "..", no component that starts with a dot or ends with
 // ".lock", no control characters, none of " ~^:?*[\\".
 bool is_branch_name(std::string_view name);
+// kInvalid for the full name of a reference, "refs/heads/x", where that of a branch is meant.
+Status check_is_not_full_name(std::string_view branch);
 bool is_object_id(std::string_view text);  // 40 or 64 lower-case hexadecimal digits
 
 // The references in a packed-refs file; other lines are skipped.

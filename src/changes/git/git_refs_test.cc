@@ -37,6 +37,14 @@ TEST(GitRefNames, OnlyNamesThatGitAcceptsAreBranches) {
     EXPECT_FALSE(is_branch_name(name)) << name;
 }
 
+TEST(GitRefNames, TheFullNameOfAReferenceIsRefusedAsABranch) {
+  EXPECT_TRUE(check_is_not_full_name("refs").ok());
+  EXPECT_TRUE(check_is_not_full_name("a/refs/heads/b").ok());
+  Status refused = check_is_not_full_name("refs/heads/b");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::kInvalid);
+}
+
 TEST(GitRefNames, AnObjectIdHas40Or64LowerCaseHexadecimalDigits) {
   EXPECT_TRUE(is_object_id(kOne));
   EXPECT_TRUE(is_object_id(std::string(64, 'f')));

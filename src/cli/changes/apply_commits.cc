@@ -11,7 +11,9 @@
 #include "changes/git/stray_commits.h"
 #include "changes/left_with_agent.h"
 #include "changes/review/remarks.h"
+#include "cli/changes/apply_consent.h"
 #include "cli/changes/changes_output.h"
+#include "cli/changes/merge_advice.h"
 #include "os/terminal.h"
 
 namespace warren::cli {
@@ -24,13 +26,7 @@ std::string counted(std::uint64_t count, std::string_view word) {
   return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
 }
 
-std::string listed(const std::vector<std::string>& names) {
-  std::string text;
-  for (std::size_t i = 0; i < names.size() && i < kPathsShown; ++i)
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", printable(names[i]));
-  if (names.size() > kPathsShown) text += fmt::format(" and {} more", names.size() - kPathsShown);
-  return text;
-}
+std::string listed(const std::vector<std::string>& names) { return listed_names(names, kPathsShown); }
 
 // The branch that --from names, or the first with new commits.
 Result<std::optional<AgentBranch>> choose_branch(const Arguments& args, const AgentCommits& found) {
@@ -71,12 +67,23 @@ Status check_target(const Arguments& args, CommitsPlan& plan, const std::string&
   return Error(
       Code::kExists,
       fmt::format("nothing was written: the branch {} has commits that the agent's do not contain", quote(plan.branch)),
-      "--branch NAME takes another one, --force replaces it");
+      kTakeOtherBranch);
 }
 
 Status prepare_import(CommitsPlan& plan, const AgentOverlay& overlay, const std::vector<TreeChange>& all) {
   const std::string& commit = plan.taken ? plan.taken->commit : plan.found.head;
   plan.import = WARREN_TRY(CommitImport::prepare(overlay, plan.found, commit, all));
+  return Ok{};
+}
+
+// A branch whose commits all come with the one that is taken has nothing more to bring.
+Status leave_out_contained(CommitsPlan& plan) {
+  std::vector<AgentBranch> others;
+  for (AgentBranch& one : plan.found.brings) {
+    bool is_contained = one.commit != plan.taken->commit && WARREN_TRY(plan.import->contains(one.commit));
+    if (!is_contained) others.push_back(std::move(one));
+  }
+  plan.found.brings = std::move(others);
   return Ok{};
 }
 
@@ -151,6 +158,7 @@ Result<std::optional<CommitsPlan>> plan_commits(const Arguments& args, OverlayAg
     WARREN_TRY(prepare_import(plan, opened.overlay, all));
   }
   if (plan.taken) {
+    WARREN_TRY(leave_out_contained(plan));
     WARREN_TRY(check_target(args, plan, opened.agent->id()));
     plan.description = WARREN_TRY(plan.import->describe());
     plan.self_running = WARREN_TRY(plan.import->list_self_running());
@@ -201,8 +209,11 @@ void add_foreign_question(const Arguments& args, const CommitsPlan& plan, std::v
 }
 
 Status bring_commits(const Arguments& args, const AgentOverlay& overlay, CommitsPlan& plan) {
-  if (plan.taken)
+  if (plan.taken) {
     WARREN_TRY(plan.import->bring(plan.branch, args.has("force") ? ReplaceBranch::kYes : ReplaceBranch::kNo));
+    Result<MergeOutlook> outlook = plan.import->foresee_merge();
+    if (outlook.ok()) plan.outlook = *std::move(outlook);  // otherwise git says what is in the way
+  }
   if (plan.beyond.taken_back.empty()) return Ok{};
   return keep_removed_after_commit(overlay, plan.beyond.taken_back);
 }
@@ -236,7 +247,7 @@ void print_commits(Context& context, const Arguments& args, const CommitsPlan& p
               out.name(quote(plan.description.subject)));
     print_self_running(out, plan);
     if (!plan.beyond.foreign.empty()) out.print("  {}\n", out.name(describe_foreign(plan.beyond.foreign)));
-    if (!args.has("dry-run")) out.print("  git merge {}   brings them into your branch\n", out.name(plan.branch));
+    if (!args.has("dry-run")) print_merge_advice(out, plan.branch, plan.outlook);
   } else if (!plan.container.empty()) {
     out.print("the agent's commits are already in {}\n", out.name(plan.container));
   }

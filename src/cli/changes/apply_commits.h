@@ -30,6 +30,7 @@ struct CommitsPlan {
   CommitImport::Description description;
   std::vector<SelfRunningFile> self_running;  // in the commits
   CommitImport::Beyond beyond;                // what the commits change, and the session does not
+  MergeOutlook outlook;                       // once they were brought
   std::string container;                      // without `taken`: what contains the agent's HEAD
   std::vector<CommitImport::Where> where;     // of each change; empty if no files are to be written
   std::size_t committed = 0;                  // changes that are not written as files, because the commits contain them

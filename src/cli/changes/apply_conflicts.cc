@@ -56,7 +56,7 @@ Result<ResolvedConflicts> resolve_conflicts(const Arguments& args, const AgentOv
 }
 
 void print_conflicts(Context& context, const Arguments& args, const std::vector<ApplyConflict>& conflicts,
-                     const std::vector<ApplyQuestion>& questions) {
+                     const std::vector<ApplyQuestion>& questions, HasCommits has_commits) {
   if (args.has("json")) {
     Json json{{"applied", Json::array()}, {"conflicts", conflicts_json(conflicts)}};
     if (args.has("dry-run")) json["asks"] = questions_json(questions);
@@ -69,7 +69,8 @@ void print_conflicts(Context& context, const Arguments& args, const std::vector<
   }
   context.err.line(fmt::format("{} {}: nothing was written", context.err.paint(Ink::kRed, "warren:"),
                                conflicts.size() == 1 ? "1 conflict" : fmt::format("{} conflicts", conflicts.size())));
-  context.err.line(fmt::format("hint: {}", advice_about(args, conflicts)));
+  context.err.line(fmt::format("hint: {}{}", advice_about(args, conflicts),
+                               has_commits == HasCommits::kYes ? ", --commits brings only the commits" : ""));
 }
 
 void print_questions(Output& out, const std::vector<ApplyQuestion>& questions) {

@@ -17,9 +17,11 @@ namespace warren::cli {
 Result<ResolvedConflicts> resolve_conflicts(const Arguments& args, const AgentOverlay& overlay,
                                             const std::vector<TreeChange>& changes, MergedContents& contents);
 
+enum class HasCommits { kNo, kYes };  // to bring
+
 // With what helps in this case.
 void print_conflicts(Context& context, const Arguments& args, const std::vector<ApplyConflict>& conflicts,
-                     const std::vector<ApplyQuestion>& questions);
+                     const std::vector<ApplyQuestion>& questions, HasCommits has_commits);
 
 // What apply would ask, in a dry run.
 void print_questions(Output& out, const std::vector<ApplyQuestion>& questions);

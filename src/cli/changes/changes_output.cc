@@ -117,6 +117,14 @@ void print_left_out_folders(Output& err, std::size_t count) {
             count == 1 ? std::string("1 change") : fmt::format("{} changes", count));
 }
 
+std::string listed_names(const std::vector<std::string>& names, std::size_t shown_max) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size() && i < shown_max; ++i)
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", printable(names[i]));
+  if (names.size() > shown_max) text += fmt::format(" and {} more", names.size() - shown_max);
+  return text;
+}
+
 std::string summary_text(const ChangeSummary& sum) {
   std::string text;
   auto add = [&](std::uint64_t count, std::string_view word) {

@@ -40,6 +40,9 @@ Option exclude_option();
 // Says on standard error that changes in .agentfs folders are not shown or applied, if there are any.
 void print_left_out_folders(Output& err, std::size_t count);
 
+// "a, b and 3 more", printable.
+std::string listed_names(const std::vector<std::string>& names, std::size_t shown_max);
+
 // "3 added, 1 deleted", or "nothing".
 std::string summary_text(const ChangeSummary& sum);
 

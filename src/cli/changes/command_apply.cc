@@ -147,6 +147,14 @@ Exit refuse_state(Context& context, const Arguments& args, const std::string& st
   return Exit::kFailed;
 }
 
+// A branch that was brought before stays also if the files are refused.
+Result<ApplyReport> apply_after_commits(Agent& agent, std::vector<TreeChange>& changes, const ApplyOptions& options,
+                                        const CommitsPlan* commits) {
+  Result<ApplyReport> done = apply_changes(agent, changes, options);
+  if (done.ok() || commits == nullptr || !commits->taken) return done;
+  return std::move(done).within(fmt::format("the branch {} was written, but not the files", quote(commits->branch)));
+}
+
 Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent& opened,
                           std::vector<TreeChange> changes, ApplyOptions options, CommitsPlan* commits) {
   if (std::string state = state_of_apply(changes, commits); !is_wanted_state(args, state)) {
@@ -166,7 +174,8 @@ Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent&
   if (!args.has("force") && !asks) {
     conflicts = WARREN_TRY(resolve_conflicts(args, opened.overlay, changes, options.contents));
     if (!conflicts.left.empty()) {
-      print_conflicts(context, args, conflicts.left, questions);
+      bool has_commits = commits != nullptr && commits->taken;
+      print_conflicts(context, args, conflicts.left, questions, has_commits ? HasCommits::kYes : HasCommits::kNo);
       return Exit::kFailed;
     }
   }
@@ -179,7 +188,7 @@ Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent&
   ApplyReport report;
   if (!changes.empty()) {
     if (args.has("dry-run")) WARREN_TRY(rehearse_apply(opened.overlay, changes, options));
-    else report = WARREN_TRY(apply_changes(*opened.agent, changes, options));
+    else report = WARREN_TRY(apply_after_commits(*opened.agent, changes, options, commits));
   }
   print_applied(context, args, opened.overlay, changes, options.contents, report, questions, commits);
   for (const std::string& path : conflicts.marked)
@@ -326,7 +335,8 @@ Result<Exit> run_apply(Context& context, const Arguments& given) {
 std::vector<Option> apply_options() {
   std::vector<Option> all{
       {.name = "dry-run", .letter = 'n', .help = "show what would be done, any conflicts, and what would be asked"},
-      {.name = "force", .help = "take the agent's version where the base has changed too"},
+      {.name = "force",
+       .help = "take the agent's version where the base has changed too; with --commits, replace only the branch"},
       {.name = "merge", .help = "merge text files where the base has changed too"},
       conflict_option(),
       {.name = "interactive", .letter = 'i', .help = "ask about each change, or each part of a file"},

@@ -1,7 +1,15 @@
 // discard: drops an agent's changes to its base.
-#include <fmt/format.h>
+#include <algorithm>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/path.h"
+#include "base/printable.h"
 #include "changes/filter.h"
+#include "changes/git/commits.h"
+#include "changes/git/git_folder.h"
+#include "changes/git/left_in_git.h"
 #include "changes/undo/discard.h"
 #include "cli/changes/changes_output.h"
 #include "cli/changes/session_here.h"
@@ -12,6 +20,74 @@
 
 namespace warren::cli {
 namespace {
+
+// What a discard drops, as people know it: files, and what is only in the agent's .git.
+struct Dropped {
+  std::vector<TreeChange> files;    // without those in .git, unless they were named
+  bool is_in_git = false;           // something in .git goes, too
+  std::uint64_t commits = 0;        // that the base's repository does not have
+  std::string subject;              // of the last one
+  std::vector<std::string> in_git;  // "the stash"
+};
+
+// The commits that go with what is dropped in .git. Prints why, if that cannot be known.
+void count_commits(Context& context, const AgentOverlay& overlay, const std::vector<TreeChange>& all,
+                   Dropped& dropped) {
+  auto count = [&]() -> Status {
+    std::optional<AgentCommits> found = WARREN_TRY(find_commits(overlay));
+    if (!found || found->brings.empty()) return Ok{};
+    auto import = WARREN_TRY(CommitImport::prepare(overlay, *found, found->brings.front().commit, all));
+    CommitImport::Description described = WARREN_TRY(import->describe(found->brings));
+    dropped.commits = described.count;
+    dropped.subject = std::move(described.subject);
+    return Ok{};
+  };
+  Status counted = count();
+  if (counted.ok()) return;
+  context.err.print("cannot tell which commits are dropped: {}\n", context.err.name(counted.error().message()));
+}
+
+Result<Dropped> describe_dropped(Context& context, const AgentOverlay& overlay, const std::vector<TreeChange>& all,
+                                 std::vector<TreeChange> changes, const std::vector<std::string>& patterns) {
+  Dropped dropped;
+  dropped.is_in_git = std::ranges::any_of(changes, [](const TreeChange& change) { return is_in_git_dir(change.path); });
+  std::vector<TreeChange> in_git = WARREN_TRY(leave_out_git(overlay, changes, patterns));
+  dropped.files = std::move(changes);
+  if (!dropped.is_in_git) return dropped;
+  count_commits(context, overlay, all, dropped);
+  dropped.in_git = list_left_in_git(overlay, in_git);
+  return dropped;
+}
+
+// "2 added, 1 commit that is nowhere else: 'subject', the stash".
+std::string text_of(const Dropped& dropped) {
+  std::vector<std::string> parts;
+  if (!dropped.files.empty()) parts.push_back(summary_text(summarise(dropped.files)));
+  if (dropped.commits > 0) {
+    parts.push_back(
+        fmt::format("{} nowhere else: {}",
+                    dropped.commits == 1 ? "1 commit that is" : fmt::format("{} commits that are", dropped.commits),
+                    quote(printable(dropped.subject))));
+  }
+  for (const std::string& one : dropped.in_git) parts.push_back(printable(one));
+  if (parts.empty()) return "what git wrote by itself in .git";
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+// Whether the user agrees, or has done so.
+Result<bool> agrees_to_drop(Context& context, const Arguments& args, const Dropped& dropped) {
+  if (args.has("yes")) return true;
+  if (!is_terminal(context.input)) {
+    return Error(
+        Code::kInvalid,
+        fmt::format("dropping changes needs --yes when standard input is not a terminal ({})", text_of(dropped)),
+        "`warren diff` shows the changes");
+  }
+  for (const TreeChange& change : dropped.files) context.err.line(change_line(change));
+  bool is_wanted = WARREN_TRY(ask_yes(context, fmt::format("Drop these changes permanently ({})?", text_of(dropped))));
+  if (!is_wanted) context.err.line("nothing was dropped");
+  return is_wanted;
+}
 
 // False if there was nothing to discard.
 Result<bool> discard_asked(Context& context, const Arguments& args, Exit& exit) {
@@ -26,24 +102,14 @@ Result<bool> discard_asked(Context& context, const Arguments& args, Exit& exit) 
     context.out.line("nothing to discard");
     return false;
   }
-  if (!args.has("yes")) {
-    if (!is_terminal(context.input)) {
-      return Error(Code::kInvalid,
-                   fmt::format("dropping changes needs --yes when standard input is not a terminal ({})",
-                               summary_text(summarise(changes))),
-                   "`warren diff` shows the changes");
-    }
-    for (const TreeChange& change : changes) context.err.line(change_line(change));
-    bool is_wanted = WARREN_TRY(
-        ask_yes(context, fmt::format("Drop these changes permanently ({})?", summary_text(summarise(changes)))));
-    if (!is_wanted) {
-      context.err.line("nothing was dropped");
-      exit = Exit::kFailed;
-      return false;
-    }
+  Dropped dropped = WARREN_TRY(describe_dropped(context, opened.overlay, all, std::move(changes), patterns));
+  if (!WARREN_TRY(agrees_to_drop(context, args, dropped))) {
+    exit = Exit::kFailed;
+    return false;
   }
-  std::vector<TreeChange> dropped = WARREN_TRY(discard_changes(opened.overlay, filter, opened.agent.get()));
-  context.out.print("discarded: {}\n", summary_text(summarise(dropped)));
+  dropped.files = WARREN_TRY(discard_changes(opened.overlay, filter, opened.agent.get()));
+  WARREN_TRY(leave_out_git(opened.overlay, dropped.files, patterns));
+  context.out.print("discarded: {}\n", text_of(dropped));
   return true;
 }
 
@@ -57,16 +123,18 @@ Result<Exit> run_discard(Context& context, const Arguments& given) {
 }  // namespace
 
 Command make_discard() {
-  return {.name = "discard",
-          .summary = "Drop an agent's changes to its base",
-          .details =
-              "Without PATH all changes are dropped. Changes that cannot stay are dropped too: everything below a "
-              "directory that was added, renamed or deleted, and a new node at the old name of a renamed file. "
-              "`warren diff` shows the changes. Dropped changes cannot be restored.",
-          .positionals = {optional_id_argument(), changed_path_argument()},
-          .options = {{.name = "yes", .letter = 'y', .help = "do not ask"}, keep_option()},
-          .subcommands = {},
-          .handler = run_discard};
+  return {
+      .name = "discard",
+      .summary = "Drop an agent's changes to its base",
+      .details =
+          "Without PATH all changes are dropped. Changes that cannot stay are dropped too: everything below a "
+          "directory that was added, renamed or deleted, and a new node at the old name of a renamed file. "
+          "`warren diff` shows the changes. Without PATH, what the agent has in .git is dropped too: commits that are "
+          "nowhere else are named. Dropped changes cannot be restored.",
+      .positionals = {optional_id_argument(), changed_path_argument()},
+      .options = {{.name = "yes", .letter = 'y', .help = "do not ask"}, keep_option()},
+      .subcommands = {},
+      .handler = run_discard};
 }
 
 }  // namespace warren::cli

@@ -37,10 +37,15 @@ std::optional<std::string> find_repository_here() {
   return find_repository_top(*here, *home);
 }
 
-// A shell without arguments, which asks for commands.
+// A shell without a command or script: it asks for commands.
 bool is_bare_shell(const std::vector<std::string>& command) {
   constexpr std::array<std::string_view, 6> kShells{"bash", "zsh", "sh", "dash", "ksh", "fish"};
-  return command.size() == 1 && std::ranges::find(kShells, base_name(command.front())) != kShells.end();
+  constexpr std::array<std::string_view, 5> kOptions{"-i", "-l", "-il", "-li", "--login"};
+  if (command.empty()) return false;
+  bool is_asking = std::all_of(command.begin() + 1, command.end(), [&](const std::string& word) {
+    return std::ranges::find(kOptions, word) != kOptions.end();
+  });
+  return is_asking && std::ranges::find(kShells, base_name(command.front())) != kShells.end();
 }
 
 Result<Exit> run_run(Context& context, const Arguments& args) {

@@ -1,0 +1,86 @@
+#include "cli/changes/merge_advice.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "base/path.h"
+#include "base/printable.h"
+#include "cli/changes/changes_output.h"
+
+namespace warren::cli {
+namespace {
+
+constexpr std::size_t kStashedPaths = 50;
+constexpr std::size_t kObstaclesShown = 5;
+constexpr std::size_t kShortCommit = 10;
+
+// A file of the repository as a word of a shell's command, from whatever directory. nullopt if a terminal cannot show
+// the name as it is.
+std::optional<std::string> shell_pathspec(const std::string& path) {
+  if (printable(path) != path) return std::nullopt;
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=@%,./";
+  if (path.find_first_not_of(kPlain) == path.npos) return ":/" + path;
+  std::string word = "':(top,literal)";
+  for (char c : path) {
+    if (c == '\'') word += "'\\''";
+    else word += c;
+  }
+  return word + "'";
+}
+
+// The files, for `git stash push`. nullopt if they are too many.
+std::optional<std::string> stash_words(const std::vector<std::string>& paths) {
+  if (paths.size() > kStashedPaths) return std::nullopt;
+  std::string words;
+  for (const std::string& path : paths) {
+    std::optional<std::string> word = shell_pathspec(path);
+    if (!word) return std::nullopt;
+    words += " " + *word;
+  }
+  return words;
+}
+
+// Local changes as the commits have them go to the stash for the merge: nothing is lost that the branch does not have.
+void print_with_local_changes(Output& out, const std::string& branch, const MergeOutlook& outlook) {
+  std::vector<std::string> all = outlook.as_committed;
+  all.insert(all.end(), outlook.otherwise.begin(), outlook.otherwise.end());
+  std::sort(all.begin(), all.end());
+  std::string shown = out.name(listed_names(all, kObstaclesShown));
+  if (!outlook.has_head) {
+    out.print("  git merge would refuse, because these files are in your work tree: {}\n", shown);
+    out.print("  git reset {}   makes the commits those of your branch, and leaves your files as they are\n", branch);
+    return;
+  }
+  std::optional<std::string> words = outlook.otherwise.empty() ? stash_words(all) : std::nullopt;
+  if (!words) {
+    out.print("  git merge {}   brings them into your branch, once your local changes{} are committed or stashed: {}\n",
+              branch, outlook.otherwise.empty() ? ", which equal the commits," : "", shown);
+    return;
+  }
+  out.print("  git merge alone would refuse, because your work tree has local changes that equal the commits: {}\n",
+            shown);
+  out.print("  git stash push -u --{} && git merge {} && git stash drop   brings them into your branch\n", *words,
+            branch);
+}
+
+}  // namespace
+
+void print_merge_advice(Output& out, const std::string& branch, const MergeOutlook& outlook) {
+  std::string name = out.name(branch);
+  if (!outlook.is_related) {
+    out.print("  they share no commit with your branch, so that git merge refuses; git log {} shows them\n", name);
+  } else if (!outlook.as_committed.empty() || !outlook.otherwise.empty()) {
+    print_with_local_changes(out, name, outlook);
+  } else {
+    out.print("  git merge {}   brings them into your branch\n", name);
+  }
+  for (std::size_t i = 0; i < outlook.submodules.size() && i < kObstaclesShown; ++i) {
+    const MissingSubmodule& one = outlook.submodules[i];
+    out.print("  they need commit {} of the submodule {}, which yours does not have: it stays with the agent\n",
+              one.commit.substr(0, kShortCommit), out.name(quote(one.path)));
+  }
+}
+
+}  // namespace warren::cli
