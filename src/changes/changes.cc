@@ -213,7 +213,7 @@ class Lister {
 
   // Whether a directory was moved to its name since, or its metadata changed: changes of its entries alter both times.
   static bool is_moved_since(const Attributes& dir, Timestamp known_at) {
-    return dir.ctime > known_at && dir.mtime < dir.ctime;
+    return !is_surely_older(dir.ctime, known_at) && dir.mtime < dir.ctime;
   }
 
   Status list_deleted(Gone top) {

@@ -58,6 +58,14 @@ Result<bool> has_same_content(FileSystem& a, const std::string& path_a, FileSyst
 
 bool has_same_mode(const Attributes& a, const Attributes& b) { return a.mode == b.mode && a.owner == b.owner; }
 
+bool is_surely_older(Timestamp changed_at, Timestamp moment) {
+  constexpr std::int32_t kStepNs = 10'000'000;
+  constexpr std::int32_t kSecondNs = 1'000'000'000;
+  changed_at.nanoseconds += kStepNs;
+  if (changed_at.nanoseconds >= kSecondNs) changed_at = {changed_at.seconds + 1, changed_at.nanoseconds - kSecondNs};
+  return changed_at <= moment;
+}
+
 Result<XattrMap> read_xattrs(FileSystem& fs, Inode node) {
   XattrMap all;
   std::vector<std::string> names = WARREN_TRY(fs.list_xattrs(node));

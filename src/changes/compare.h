@@ -19,6 +19,10 @@ Result<bool> has_same_content(FileSystem& a, const std::string& path_a, FileSyst
 // Compares type, permission bits and owner. Times do not count: reading or rewriting the same content is not a change.
 bool has_same_mode(const Attributes& a, const Attributes& b);
 
+// Whether something in the base was last changed before a moment of ours. The host takes the times of files from a
+// clock that moves in steps of up to 10 ms, so that what has just been changed may look older than it is.
+bool is_surely_older(Timestamp changed_at, Timestamp moment);
+
 // Capabilities and labels: what they grant is for the host's user to decide.
 inline bool is_privileged_xattr(std::string_view name) {
   return name.starts_with("security.") || name.starts_with("trusted.");

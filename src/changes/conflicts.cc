@@ -76,7 +76,7 @@ Result<std::optional<std::string>> find_reason(const AgentOverlay& overlay, cons
   if (!change.seen) {
     // A directory's own time changes with any entry in it, and its entries are compared one by one.
     Timestamp changed_at = change.is_lost_link ? change.before->mtime : change.before->ctime;
-    bool is_older = changed_at <= change.known_at;
+    bool is_older = is_surely_older(changed_at, change.known_at);
     if (is_older || change.before->is_directory()) return std::optional<std::string>();
     return std::optional(describe(change));
   }

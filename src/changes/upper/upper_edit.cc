@@ -186,7 +186,7 @@ Cover UpperEdit::cover_of(const std::string& place, const Attributes& now) const
   const Cover* known = tree_.find_cover(place);
   if (known == nullptr) return {.base_path = place, .seen = now, .at = {}};
   if (known->base_path == place) return *known;
-  bool is_seen = known->seen && now.ctime <= known->at;
+  bool is_seen = known->seen && is_surely_older(now.ctime, known->at);
   return {.base_path = place, .seen = is_seen ? std::optional(now) : std::nullopt, .at = known->at};
 }
 
