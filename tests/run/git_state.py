@@ -206,7 +206,7 @@ class WorkOfOthers(State):
         self.write("file", "half done\n")
         self.inside(f"echo 2 > mine; {COMMIT} two")
         self.assertIn("1 file in the commits is not a change of this session: /file", self.warren("diff", "session:s"))
-        self.assertIn("/file; the base changed while the agent committed: look at it before you merge", self.asked())
+        self.assertIn("/file; the base changed while the agent committed: look at that before you merge", self.asked())
         self.assertEqual(self.git("branch", "--list", "warren/*"), "")
         rehearsed = json.loads(self.world.warren("apply", "session:s", "--dry-run", "--json").stdout)
         self.assertEqual((rehearsed["commits"]["not_of_session"], [one["about"] for one in rehearsed["asks"]]), (["/file"], ["commits"]))
@@ -224,6 +224,54 @@ class WorkOfOthers(State):
         self.inside(f"echo 2 > dir/inner; {COMMIT} two")
         self.git("checkout", "-q", "main")
         self.assertIn("2 files in the commits are not changes of this session: /file, /newer", self.asked())
+
+    def test_work_that_a_commit_takes_back_while_the_host_is_still_on_another_branch(self):
+        self.git("branch", "release")
+        self.host_commit("newer", "1\n")
+        self.host_commit("file", "newer\n")
+        self.inside(f"echo 1 > dir/inner; {COMMIT} one")
+        self.git("checkout", "-q", "release")
+        self.inside(f"echo 2 > dir/inner; {COMMIT} two")
+        self.assertIn("2 files in the commits are not changes of this session: /file, /newer", self.asked())
+
+    def test_work_that_commits_on_top_of_it_take_back(self):
+        lines = [f"{i}\n" for i in range(1, 31)]
+        self.host_commit("file", "".join(lines))
+        self.inside("sed -i 's/^5$/agent/' file")
+        self.host_commit("file", "".join(lines[:-1] + ["host\n"]))
+        self.inside("git reset -q warren/base; " + f"{COMMIT} five")
+        self.assertIn("the commits take back newer work of others in 1 file: /file: look at that", self.asked())
+        self.assertIn("take back newer work", self.warren("diff", "session:s"))
+
+    def test_newer_work_that_the_agent_has_merged_is_not_asked_about(self):
+        lines = [f"{i}\n" for i in range(1, 31)]
+        self.host_commit("file", "".join(lines))
+        self.inside("sed -i 's/^5$/agent/' file; " + f"{COMMIT} five")
+        self.host_commit("file", "".join(lines[:-1] + ["host\n"]))
+        self.inside(f"{BOT} merge -q --no-edit warren/base")
+        self.host_commit("file", "".join(["first\n"] + lines[1:-1] + ["host\n"]))
+        self.apply()
+        self.git("merge", "-q", "--no-edit", "warren/s")
+        self.assertEqual((self.base / "file").read_text().split(), ["first", *"234", "agent", *map(str, range(6, 30)), "host"])
+
+    def test_files_that_were_applied_before_they_were_committed_are_not_asked_about(self):
+        self.inside("echo agent > file; echo 1 > new")
+        self.warren("apply", "session:s", "--keep")
+        self.inside("git add -A; " + f"{COMMIT} both")
+        self.assertIn("git stash push", self.apply())
+
+    def test_what_the_agent_sets_back_to_its_start_is_a_conflict(self):
+        for way in ("reset -q --hard", "checkout -q .", "stash -q"):
+            with self.subTest(way=way):
+                session = way.split()[0]
+                self.inside("echo 1 > of-s; git status --short", session=session)
+                self.host_commit("file", f"of the host {session}\n")
+                self.inside(f"{BOT} {way}; echo 2 > of-s", session=session)
+                said = self.warren("apply", f"session:{session}", status=1)
+                self.assertIn("conflict: /file: the session has the version of its start again", said)
+                self.assertEqual((self.base / "file").read_text(), f"of the host {session}\n")
+                self.warren("discard", f"session:{session}", "--yes", "/file")
+                self.warren("apply", f"session:{session}", "/of-s")
 
     def test_ordinary_work_is_not_asked_about(self):
         self.git("checkout", "-q", "-b", "feature")

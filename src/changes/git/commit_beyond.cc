@@ -3,14 +3,19 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/ascii.h"
+#include "base/binary.h"
+#include "base/limits.h"
 #include "base/path.h"
 #include "changes/git/commits.h"
 #include "changes/git/git_work_tree.h"
 #include "changes/git/pinned_git.h"
 #include "changes/review/patch.h"
+#include "changes/undo/undo.h"
 #include "fs/path_ops.h"
 #include "os/files/host_files.h"
 #include "os/files/host_tree.h"
+#include "text/diff/merge3.h"
 
 namespace warren {
 namespace {
@@ -54,6 +59,19 @@ Result<bool> was_touched(const AgentOverlay& overlay, const std::string& path) {
   return removed.has_value();
 }
 
+// Files that the base has from this agent: it committed them after they were applied.
+std::unordered_set<std::string> list_applied_files(const AgentOverlay& overlay) {
+  std::unordered_set<std::string> paths;
+  Result<std::vector<KeptApply>> kept = list_kept();
+  if (!kept.ok()) return paths;  // then the user is asked
+  for (const KeptApply& one : *kept) {
+    bool is_own = one.record.kind == RecordKind::kApply && one.record.agent == overlay.agent_path && one.record.intent;
+    if (!is_own) continue;
+    for (const Step& step : one.record.intent->steps) paths.insert(step.path);
+  }
+  return paths;
+}
+
 }  // namespace
 
 // Names of files that commits change which are neither in the base's HEAD nor were there at the agent's start.
@@ -72,7 +90,7 @@ Result<std::vector<std::string>> CommitImport::list_newly_committed() {
   return split_at_nul(names);
 }
 
-// Of the files that the agent's HEAD has in another version than both its start and the base's HEAD.
+// Of the files that the agent's HEAD has in another version than both its start and what a merge would compare it with.
 Result<CommitImport::Beyond> CommitImport::look_beyond(const std::vector<TreeChange>& changes) {
   Beyond beyond;
   if (head_.empty() || head_ != commit_ || is_merged_) return beyond;
@@ -86,7 +104,12 @@ Result<CommitImport::Beyond> CommitImport::look_beyond(const std::vector<TreeCha
     return listed.status == 0 ? std::optional(parse_statuses(listed.output)) : std::nullopt;
   };
   std::optional<Statuses> since_start = WARREN_TRY(statuses_since(from_));
-  std::optional<Statuses> since_base = WARREN_TRY(statuses_since("HEAD"));  // none before the base's first commit
+  // On another branch of the base's, its files say nothing about what a merge would bring.
+  bool is_behind = !start_.empty() && !WARREN_TRY(base_.succeeds({"merge-base", "--is-ancestor", start_, "HEAD"}));
+  Captured common = WARREN_TRY(joined_.run({"merge-base", "HEAD", head_}));  // none before the base's first commit
+  std::string merge_base(trimmed(common.output, kWhitespace));
+  std::optional<Statuses> since_base;
+  if (!is_behind && common.status == 0) since_base = WARREN_TRY(statuses_since(merge_base));
   std::unordered_set<std::string> of_session = WARREN_TRY(list_session_paths(overlay_, changes));
   std::unordered_map<std::string, Candidate> candidates;
   for (std::string& name : names) {
@@ -97,21 +120,64 @@ Result<CommitImport::Beyond> CommitImport::look_beyond(const std::vector<TreeCha
     if (node && !node->is_file() && !node->is_symlink()) continue;  // a submodule, or a directory in its place
     candidates.emplace(name, Candidate{found->second, node});
   }
-  return sort_candidates(candidates);
+  beyond = WARREN_TRY(sort_candidates(candidates, is_behind));
+  if (common.status == 0 && !start_.empty()) beyond.reverted = WARREN_TRY(list_reverted(merge_base));
+  return beyond;
+}
+
+// Of the files that others have changed between the start and `common`, a commit that is in the agent's history.
+Result<std::vector<std::string>> CommitImport::list_reverted(const std::string& common) {
+  constexpr std::size_t kFilesMax = 1000;
+  std::vector<std::string> reverted;
+  auto names_between = [&](const std::string& from, const std::string& to) -> Result<std::vector<std::string>> {
+    std::string names = WARREN_TRY(joined_.ask({"diff-tree", "-r", "-z", "--name-only", "--no-renames", from, to}));
+    return split_at_nul(names);
+  };
+  if (common == start_) return reverted;
+  std::vector<std::string> theirs = WARREN_TRY(names_between(start_, common));
+  std::vector<std::string> ours = WARREN_TRY(names_between(common, head_));
+  std::unordered_set<std::string> of_others(theirs.begin(), theirs.end());
+  for (const std::string& name : ours) {
+    if (!of_others.contains(name) || reverted.size() >= kFilesMax) continue;
+    bool is_whole = WARREN_TRY(contains_newer(common, name));
+    if (!is_whole) reverted.push_back("/" + name);
+  }
+  std::sort(reverted.begin(), reverted.end());
+  return reverted;
+}
+
+// Whether the agent's version contains what others have changed since the start: merging that into it changes nothing.
+Result<bool> CommitImport::contains_newer(const std::string& common, const std::string& path) {
+  auto content_at = [&](const std::string& commit) -> Result<std::optional<std::string>> {
+    Captured content = WARREN_TRY(joined_.run({"cat-file", "blob", commit + ":" + path}));
+    return content.status == 0 ? std::optional(std::move(content.output)) : std::nullopt;
+  };
+  std::optional<std::string> start = WARREN_TRY(content_at(start_));
+  std::optional<std::string> newer = WARREN_TRY(content_at(common));
+  std::optional<std::string> own = WARREN_TRY(content_at(head_));
+  if (own == start || !own) return !newer;  // as it was before, or removed
+  if (!newer) return true;                  // they removed it, and the agent has another version
+  bool is_text = own->size() <= limits::kPatchFileBytes && newer->size() <= limits::kPatchFileBytes &&
+                 !is_binary(*own) && !is_binary(*newer);
+  if (!is_text) return true;
+  Merged merged = merge3(start.value_or(""), *own, *newer, {.ours = "agent", .theirs = "base"});
+  return !merged.is_clean() || merged.text == *own;
 }
 
 // What the work tree shows as it was committed is the base's. What it shows otherwise, the agent has taken back, if it
 // has touched it; else the base has changed since.
-Result<CommitImport::Beyond> CommitImport::sort_candidates(
-    const std::unordered_map<std::string, Candidate>& candidates) {
+Result<CommitImport::Beyond> CommitImport::sort_candidates(const std::unordered_map<std::string, Candidate>& candidates,
+                                                           bool is_base_behind) {
   Beyond beyond;
   if (candidates.empty()) return beyond;
   std::unordered_set<std::string> dirty = WARREN_TRY(list_dirty_candidates(candidates));
+  std::unordered_set<std::string> applied = list_applied_files(overlay_);
   for (const auto& [name, one] : candidates) {
     std::string path = "/" + name;
     bool is_as_committed = one.status == 'D' ? !one.shown : one.shown && !dirty.contains(name);
     bool is_own = one.status == 'A' && !one.shown;
     if (!is_as_committed && !is_own) is_own = WARREN_TRY(was_touched(overlay_, path));
+    if (is_as_committed && !is_base_behind && applied.contains(path)) continue;
     (is_own && !is_as_committed ? beyond.taken_back : beyond.foreign).push_back(std::move(path));
   }
   std::sort(beyond.foreign.begin(), beyond.foreign.end());

@@ -79,11 +79,13 @@ class CommitImport {
   // One entry for each change. Git compares, so content filters count. Sets TreeChange::committed.
   Result<std::vector<Where>> sort(std::vector<TreeChange>& changes);
 
-  // Files that the commits of HEAD's branch change, though the session has no change in them and the base's HEAD does
+  // Files that the commits of HEAD's branch change, though the session has no change in them and the base does
   // not have that version. Nothing for another branch, and for commits that are merged.
   struct Beyond {
     // Work of others: the base's files changed while the agent committed, and its commit has them, or takes them back.
     std::vector<std::string> foreign;
+    // The commits are on top of newer work of others, and do not contain it in these files: they take it back.
+    std::vector<std::string> reverted;
     // The agent changed them after the commits, to what the base has.
     std::vector<std::string> taken_back;
   };
@@ -123,7 +125,9 @@ class CommitImport {
     std::optional<Attributes> shown;  // in the merged tree
   };
   Result<std::vector<std::string>> list_newly_committed();
-  Result<Beyond> sort_candidates(const std::unordered_map<std::string, Candidate>& candidates);
+  Result<std::vector<std::string>> list_reverted(const std::string& common);
+  Result<bool> contains_newer(const std::string& common, const std::string& path);
+  Result<Beyond> sort_candidates(const std::unordered_map<std::string, Candidate>& candidates, bool is_base_behind);
   Result<std::unordered_set<std::string>> list_dirty_candidates(
       const std::unordered_map<std::string, Candidate>& candidates);
   Status check_commit(const std::string& commit);

@@ -51,13 +51,21 @@ void print_self_running(Output& out, const CommitsPlan& plan) {
     out.print("  and {} more files that run by themselves\n", plan.self_running.size() - kPathsShown);
 }
 
-// What the commits have that the session did not change.
-std::string describe_foreign(const std::vector<std::string>& paths) {
-  return fmt::format(
-      "{} in the commits {} of this session: {}; the base changed while the agent committed: look at {} "
-      "before you merge",
-      counted(paths.size(), "file"), paths.size() == 1 ? "is not a change" : "are not changes", listed(paths),
-      paths.size() == 1 ? "it" : "them");
+bool is_suspicious(const CommitImport::Beyond& beyond) { return !beyond.foreign.empty() || !beyond.reverted.empty(); }
+
+// What the commits have that the session did not change, and what they take back.
+std::string describe_foreign(const CommitImport::Beyond& beyond) {
+  std::string text;
+  if (!beyond.foreign.empty()) {
+    text = fmt::format("{} in the commits {} of this session: {}; the base changed while the agent committed",
+                       counted(beyond.foreign.size(), "file"),
+                       beyond.foreign.size() == 1 ? "is not a change" : "are not changes", listed(beyond.foreign));
+  }
+  if (!beyond.reverted.empty()) {
+    text += fmt::format("{}the commits take back newer work of others in {}: {}", text.empty() ? "" : "; ",
+                        counted(beyond.reverted.size(), "file"), listed(beyond.reverted));
+  }
+  return text + ": look at that before you merge";
 }
 
 Status check_target(const Arguments& args, CommitsPlan& plan, const std::string& id) {
@@ -103,8 +111,8 @@ void print_foreign(Context& context, const AgentOverlay& overlay, const AgentCom
   auto import = CommitImport::prepare(overlay, found, found.head, left_out);
   if (!import.ok()) return;  // apply says what is wrong with them
   Result<CommitImport::Beyond> beyond = (*import)->look_beyond(changes);
-  if (!beyond.ok() || beyond->foreign.empty()) return;
-  context.err.print("{}\n", context.err.name(describe_foreign(beyond->foreign)));
+  if (!beyond.ok() || !is_suspicious(*beyond)) return;
+  context.err.print("{}\n", context.err.name(describe_foreign(*beyond)));
 }
 
 void print_strays(Context& context, const AgentOverlay& overlay, const std::vector<TreeChange>& left_out) {
@@ -189,8 +197,8 @@ Status compare_with_commits(const Arguments& args, CommitsPlan& plan, std::vecto
 }
 
 Result<bool> agrees_to_foreign(Context& context, const Arguments& args, const CommitsPlan& plan) {
-  if (!plan.taken || plan.beyond.foreign.empty() || args.has("yes")) return true;
-  std::string why = describe_foreign(plan.beyond.foreign);
+  if (!plan.taken || !is_suspicious(plan.beyond) || args.has("yes")) return true;
+  std::string why = describe_foreign(plan.beyond);
   if (!is_terminal(context.input)) {
     return Error(Code::kDenied, fmt::format("nothing was written: {}", why),
                  "look at them before you merge: `git diff HEAD...BRANCH` shows them. --yes brings the commits as they "
@@ -203,9 +211,8 @@ Result<bool> agrees_to_foreign(Context& context, const Arguments& args, const Co
 }
 
 void add_foreign_question(const Arguments& args, const CommitsPlan& plan, std::vector<ApplyQuestion>& questions) {
-  if (!plan.taken || plan.beyond.foreign.empty() || args.has("yes")) return;
-  questions.push_back(
-      {.about = "commits", .why = describe_foreign(plan.beyond.foreign), .agree = "--yes", .files = {}});
+  if (!plan.taken || !is_suspicious(plan.beyond) || args.has("yes")) return;
+  questions.push_back({.about = "commits", .why = describe_foreign(plan.beyond), .agree = "--yes", .files = {}});
 }
 
 Status bring_commits(const Arguments& args, const AgentOverlay& overlay, CommitsPlan& plan) {
@@ -229,7 +236,9 @@ Json commits_json(const CommitsPlan& plan) {
   for (const std::string& path : plan.held) held.push_back(printable(path));
   json["held"] = std::move(held);
   Json foreign = Json::array();
-  for (const std::string& path : plan.beyond.foreign) foreign.push_back(printable(path));
+  for (const auto* paths : {&plan.beyond.foreign, &plan.beyond.reverted}) {
+    for (const std::string& path : *paths) foreign.push_back(printable(path));
+  }
   json["not_of_session"] = std::move(foreign);
   Json running = Json::array();
   for (const SelfRunningFile& file : plan.self_running)
@@ -246,7 +255,7 @@ void print_commits(Context& context, const Arguments& args, const CommitsPlan& p
               out.name(plan.branch), counted(plan.description.count, "commit"), plan.taken->commit.substr(0, kShortId),
               out.name(quote(plan.description.subject)));
     print_self_running(out, plan);
-    if (!plan.beyond.foreign.empty()) out.print("  {}\n", out.name(describe_foreign(plan.beyond.foreign)));
+    if (is_suspicious(plan.beyond)) out.print("  {}\n", out.name(describe_foreign(plan.beyond)));
     if (!args.has("dry-run")) print_merge_advice(out, plan.branch, plan.outlook);
   } else if (!plan.container.empty()) {
     out.print("the agent's commits are already in {}\n", out.name(plan.container));
