@@ -7,6 +7,7 @@
 #include "base/binary.h"
 #include "base/limits.h"
 #include "base/path.h"
+#include "changes/compare.h"
 #include "changes/git/commits.h"
 #include "changes/git/git_work_tree.h"
 #include "changes/git/pinned_git.h"
@@ -175,14 +176,22 @@ Result<CommitImport::Beyond> CommitImport::sort_candidates(const std::unordered_
   for (const auto& [name, one] : candidates) {
     std::string path = "/" + name;
     bool is_as_committed = one.status == 'D' ? !one.shown : one.shown && !dirty.contains(name);
-    bool is_own = one.status == 'A' && !one.shown;
+    bool is_own = one.status == 'A' && !one.shown && !is_base_behind;
     if (!is_as_committed && !is_own) is_own = WARREN_TRY(was_touched(overlay_, path));
-    if (is_as_committed && !is_base_behind && applied.contains(path)) continue;
+    if (is_as_committed && !is_base_behind && (applied.contains(path) || WARREN_TRY(is_as_at_start(path)))) continue;
     (is_own && !is_as_committed ? beyond.taken_back : beyond.foreign).push_back(std::move(path));
   }
   std::sort(beyond.foreign.begin(), beyond.foreign.end());
   std::sort(beyond.taken_back.begin(), beyond.taken_back.end());
   return beyond;
+}
+
+// Whether the base's file is still the one that the session found: the user's own uncommitted work, say, which the
+// agent was to commit.
+Result<bool> CommitImport::is_as_at_start(const std::string& path) {
+  std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(overlay_));
+  std::optional<Attributes> node = WARREN_TRY(find_shown(overlay_.base, path));
+  return pinned && node && is_surely_older(node->ctime, pinned->made);
 }
 
 // Git compares, so that content filters count.

@@ -32,6 +32,9 @@ Result<bool> OverlayFs::is_behind(const Copy& copy, const Attributes& own, const
   bool is_same = is_as_seen(now, *copy.seen) && now.ctime == copy.seen->ctime && !young_.contains(copy.upper);
   if (is_same) return false;
   if (is_as_recorded(own, *copy.seen)) return true;
+  // A copy that the agent has renamed keeps its content: the base's file of the old name may be another one by now.
+  Result<Attributes> named = lstat(upper(), copy.base_path);
+  if (!named.ok() || named->inode != copy.upper) return false;
   return equals_seen(upper_, base_, {.node = own, .seen = *copy.seen, .now = now});
 }
 
