@@ -131,6 +131,7 @@ Status Rounds::plan_left(Plan& plan) {
 // Nobody can have read a file that was put into an inbox before this one was created: the agent's directory was moved
 // away or replaced as a whole. The stamp is older than the delivery, so most need no look into the ledger.
 Result<bool> Rounds::is_of_earlier_inbox(const Delivery& delivery, std::int64_t born_us) {
+  if (ledger_->homes() != nullptr) return false;  // it may be in the inbox that the agent had at another home
   if (born_us <= stamp_of(delivery) / 1000) return false;
   std::int64_t delivered_us = WARREN_TRY(ledger_->recorded_at_us(delivery.id));
   return born_us > delivered_us;
