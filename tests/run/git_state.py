@@ -264,14 +264,14 @@ class WorkOfOthers(State):
         for way in ("reset -q --hard", "checkout -q .", "stash -q"):
             with self.subTest(way=way):
                 session = way.split()[0]
-                self.inside("echo 1 > of-s; git status --short", session=session)
+                self.inside(f"echo 1 > of-{session}; git status --short", session=session)
                 self.host_commit("file", f"of the host {session}\n")
-                self.inside(f"{BOT} {way}; echo 2 > of-s", session=session)
+                self.inside(f"{BOT} {way}; echo 2 > of-{session}", session=session)
                 said = self.warren("apply", f"session:{session}", status=1)
                 self.assertIn("conflict: /file: the session has the version of its start again", said)
                 self.assertEqual((self.base / "file").read_text(), f"of the host {session}\n")
                 self.warren("discard", f"session:{session}", "--yes", "/file")
-                self.warren("apply", f"session:{session}", "/of-s")
+                self.warren("apply", f"session:{session}", f"/of-{session}")
 
     def test_ordinary_work_is_not_asked_about(self):
         self.git("checkout", "-q", "-b", "feature")

@@ -203,7 +203,7 @@ class Home(commanding.Commands):
                 self.assertEqual(((home / ".inputrc").read_text(), (home / "made").exists()), ("[a]\n", False))
                 # The change was applied, so it is no longer the layer's: a run makes it again.
                 self.ok("--", "sh", "-c", "echo '[b]' > ~/.inputrc; echo x > ~/made")
-        self.assertEqual(warren("home", "diff").stdout, "M f /.pgpass\nA f /other\n")
+        self.assertEqual(warren("home", "diff").stdout, f"M f /.pgpass  {unseen}\nA f /other\n")
         self.put(".config/app/token", "secret\n")
         self.put(".config/git/ignore", "x\n")
         for words in ("rm -rf ~/.config", "mv ~/.config ~/moved"):
@@ -214,7 +214,7 @@ class Home(commanding.Commands):
             self.assertEqual((home / ".config/app/token").read_text(), "secret\n")
             self.assertEqual(warren("home", "reset", "--yes", "--project", self.world.base).returncode, 0)
         self.assertEqual(warren("home", "reset", "/other", "--yes").returncode, 0)
-        self.assertEqual(warren("home", "diff").stdout, "M f /.pgpass\n")
+        self.assertEqual(warren("home", "diff").stdout, f"M f /.pgpass  {unseen}\n")
         process, _ = self.begin("s", "echo on; read line")
         done = warren("home", "reset", "--yes")
         self.assertEqual(done.returncode, 1)

@@ -110,12 +110,17 @@ Result<CommitImport::Beyond> CommitImport::look_beyond(const std::vector<TreeCha
   Captured common = WARREN_TRY(joined_.run({"merge-base", "HEAD", head_}));  // none before the base's first commit
   std::string merge_base(trimmed(common.output, kWhitespace));
   std::optional<Statuses> since_base;
-  if (!is_behind && common.status == 0) since_base = WARREN_TRY(statuses_since(merge_base));
+  std::optional<Statuses> since_head;
+  if (!is_behind && common.status == 0) {
+    since_base = WARREN_TRY(statuses_since(merge_base));
+    since_head = WARREN_TRY(statuses_since("HEAD"));
+  }
   std::unordered_set<std::string> of_session = WARREN_TRY(list_session_paths(overlay_, changes));
   std::unordered_map<std::string, Candidate> candidates;
   for (std::string& name : names) {
     auto found = since_start ? since_start->find(name) : Statuses::iterator();
-    bool is_other = since_start && found != since_start->end() && (!since_base || since_base->contains(name));
+    bool is_other = since_start && found != since_start->end() && (!since_base || since_base->contains(name)) &&
+                    (!since_head || since_head->contains(name));
     if (!is_other || of_session.contains("/" + name)) continue;
     std::optional<Attributes> node = WARREN_TRY(find_shown(overlay_.merged, "/" + name));
     if (node && !node->is_file() && !node->is_symlink()) continue;  // a submodule, or a directory in its place

@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "base/path.h"
 #include "changes/git/git.h"
+#include "changes/git/git_refs.h"
 #include "changes/git/pinned_git.h"
 #include "changes/git/quarantine.h"
 #include "fs/path_ops.h"
@@ -44,6 +45,16 @@ Result<bool> has_version(const AgentOverlay& overlay, Git& git, const TreeChange
   return hashed == id;
 }
 
+// Files that commits of the agent have changed which the base has, too: there the agent knows the newer version.
+Status leave_out_own(const AgentOverlay& overlay, Git& git, const std::string& start, StartVersions& versions) {
+  std::optional<GitHeads> heads = WARREN_TRY(find_git_heads(overlay.merged, "/.git"));
+  if (!heads || heads->commit.empty() || heads->commit == start) return Ok{};
+  Captured names = WARREN_TRY(git.run({"diff-tree", "-r", "-z", "--name-only", "--no-renames", start, heads->commit}));
+  if (names.status != 0) return Ok{};  // not in the base
+  for (const std::string& name : split_at_nul(names.output)) versions.erase("/" + name);
+  return Ok{};
+}
+
 }  // namespace
 
 Result<std::unordered_set<std::string>> list_set_back(const AgentOverlay& overlay,
@@ -58,6 +69,7 @@ Result<std::unordered_set<std::string>> list_set_back(const AgentOverlay& overla
       git.run({"diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", pinned->head, "HEAD"});
   if (!listed.ok() || listed->status != 0) return paths;  // no git, or a commit that the base no longer has
   StartVersions versions = parse_start_versions(listed->output);
+  WARREN_TRY(leave_out_own(overlay, git, pinned->head, versions));
   std::size_t compared = 0;
   for (const TreeChange& change : changes) {
     auto found = versions.find(change.path);
