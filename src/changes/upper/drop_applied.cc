@@ -177,6 +177,7 @@ class Dropper {
   }
 
   Status drop_dir(const AppliedChange& change, const std::string& path) {
+    WARREN_TRY(overlay_.upper.remove_cover(change.path));
     WARREN_TRY(edit_.show_base(path, change.path));
     if (path == "/") return Ok{};
     if (in_use_ == InUse::kNo) WARREN_TRY(edit_.remove(path));
@@ -303,6 +304,7 @@ class Dropper {
     if (origin.seen && written == Written::kPartly) origin.seen->ctime = {};  // it is touched
     if (origin.seen && written == Written::kWhole) WARREN_TRY(take_times(node, *origin.seen));
     if (node.origin != nullptr) origin.hidden_names = node.origin->hidden_names;
+    WARREN_TRY(overlay_.upper.remove_cover(base_path));  // from now on, the origin says it
     return replace_origin(overlay_, origin, base_path);
   }
 

@@ -21,8 +21,7 @@ Result<bool> may_have_untouched(UpperLayer& upper) {
   return std::any_of(rows.begin(), rows.end(), [&](const Origin& row) {
     if (!row.seen || row.seen->is_directory()) return false;
     Result<Attributes> node = upper.fs().get_attributes(row.upper);
-    // Its content is compared only when the tree is read.
-    return node.ok() && (is_as_recorded(*node, row) || (node->size == row.seen->size && node->mode == row.seen->mode));
+    return node.ok() && is_as_recorded(*node, row);
   });
 }
 

@@ -17,7 +17,7 @@ bool is_as_recorded(const Attributes& node, const Origin& origin) {
 }
 
 bool UpperNode::is_untouched() const {
-  if (origin == nullptr || is_nameless || !(equals_older || is_as_recorded(node, *origin))) return false;
+  if (origin == nullptr || is_nameless || !is_as_recorded(node, *origin)) return false;
   bool has_one_name = node.nlink == 1;
   if (is_kept_new()) return there && (has_one_name || there->inode == origin->seen->inode);
   return has_one_name && origin->base_path == place;
@@ -26,12 +26,12 @@ bool UpperNode::is_untouched() const {
 Result<UpperTree> UpperTree::read(const AgentOverlay& overlay, TreeFinder& base) {
   UpperTree tree;
   WARREN_TRY(tree.load_rows(overlay.upper));
-  WARREN_TRY(tree.walk(overlay, base));
+  WARREN_TRY(tree.walk(overlay.upper, base));
   // What was moved out of a directory follows that first.
   for (int round = 0; round < limits::kTreeDepth; ++round) {
     bool has_moved = WARREN_TRY(tree.follow_moves(overlay.base));
     if (!has_moved) break;
-    WARREN_TRY(tree.walk(overlay, base));
+    WARREN_TRY(tree.walk(overlay.upper, base));
   }
   WARREN_TRY(tree.find_gaps(base));
   WARREN_TRY(tree.find_nameless(overlay, base));
@@ -53,10 +53,13 @@ Status UpperTree::load_rows(UpperLayer& upper) {
 }
 
 const Cover* UpperTree::find_cover(std::string_view base_path) const {
+  const Cover* nearest = nullptr;  // at or above the path, as far as nothing in between is covered
   for (std::string_view at = base_path; at.size() > 1; at = split_parent(at).parent) {
-    if (!covered_.contains(std::string(at))) continue;
     auto found = covers_.find(std::string(at));
-    if (found != covers_.end()) return &found->second;
+    if (nearest == nullptr && found != covers_.end()) nearest = &found->second;
+    // What is below a covered name does not show: there, a record holds even if nothing else has the name.
+    if (!covered_.contains(std::string(at))) continue;
+    if (nearest != nullptr) return nearest;
   }
   return nullptr;
 }
@@ -89,18 +92,7 @@ const UpperGap* UpperTree::find_gap(std::string_view path) const {
   return found == gaps_.end() || found->path != path ? nullptr : &*found;
 }
 
-namespace {
-
-Result<bool> is_older_version(const AgentOverlay& overlay, const UpperNode& node) {
-  bool may_be = node.origin != nullptr && node.origin->seen && node.there && node.origin->base_path == node.place;
-  if (!may_be || is_as_seen(*node.there, *node.origin->seen)) return false;
-  return equals_seen(overlay.upper, overlay.base, {.node = node.node, .seen = *node.origin->seen, .now = *node.there});
-}
-
-}  // namespace
-
-Result<UpperNode> UpperTree::look(const AgentOverlay& overlay, const UpperNode& dir, const DirEntry& entry,
-                                  TreeFinder& base) {
+Result<UpperNode> UpperTree::look(const UpperNode& dir, const DirEntry& entry, TreeFinder& base) {
   UpperNode node;
   node.path = join_path(dir.path, entry.name);
   node.node = *entry.attributes;
@@ -111,10 +103,7 @@ Result<UpperNode> UpperTree::look(const AgentOverlay& overlay, const UpperNode& 
     node.place = join_path(*counterpart, entry.name);
     node.there = WARREN_TRY(base.find(node.place));
   }
-  if (!node.node.is_directory()) {
-    node.equals_older = WARREN_TRY(is_older_version(overlay, node));
-    return node;
-  }
+  if (!node.node.is_directory()) return node;
   if (node.origin != nullptr) {
     if (!node.origin->base_path.empty()) node.base_path = node.origin->base_path;
   } else if (node.there && node.there->is_directory() && !dir.replaces_dir) {
@@ -144,8 +133,7 @@ Result<bool> UpperTree::follow_moves(FileSystem& base) {
   return true;
 }
 
-Status UpperTree::walk(const AgentOverlay& overlay, TreeFinder& base) {
-  UpperLayer& upper = overlay.upper;
+Status UpperTree::walk(UpperLayer& upper, TreeFinder& base) {
   nodes_.clear();
   by_path_.clear();
   names_.clear();
@@ -169,7 +157,7 @@ Status UpperTree::walk(const AgentOverlay& overlay, TreeFinder& base) {
     pending.pop_back();
     std::vector<DirEntry> entries = WARREN_TRY(list_dir(upper.fs(), dir.node.inode, DirDetail::kAttributes));
     for (const DirEntry& entry : entries) {
-      UpperNode node = WARREN_TRY(look(overlay, dir, entry, base));
+      UpperNode node = WARREN_TRY(look(dir, entry, base));
       bool shows_place =
           node.base_path == node.place || (node.origin != nullptr && node.origin->base_path == node.place);
       if (node.there && !shows_place) hidden_.insert(node.place);

@@ -37,13 +37,10 @@ struct UpperNode {
   // It has neither a name nor a directory in the upper layer: the path is one of the names that the base still has for
   // the node that it is a copy of.
   bool is_nameless = false;
-  // A copy that the agent has written or touched, but that equals what was recorded with its origin, while the base has
-  // another version by now.
-  bool equals_older = false;
 
   // A new node that an apply has written to the base; it stayed for those who use it, under the number that they know.
   bool is_kept_new() const { return origin != nullptr && origin->base_path.empty() && !node.is_directory(); }
-  // The agent has not changed it since the base's node was recorded as its origin, or has changed it back: it is no
+  // The agent has not changed it since the base's node was recorded as its origin: it is no
   // change, whatever the base has there now. A new one is, if the base has nothing there any more: it would be nowhere.
   // For nodes with one name, and new ones.
   bool is_untouched() const;
@@ -103,8 +100,8 @@ class UpperTree {
 
  private:
   Status load_rows(UpperLayer& upper);
-  Status walk(const AgentOverlay& overlay, TreeFinder& base);
-  Result<UpperNode> look(const AgentOverlay& overlay, const UpperNode& dir, const DirEntry& entry, TreeFinder& base);
+  Status walk(UpperLayer& upper, TreeFinder& base);
+  Result<UpperNode> look(const UpperNode& dir, const DirEntry& entry, TreeFinder& base);
   Result<bool> follow_moves(FileSystem& base);
   Status find_gaps(TreeFinder& base);
   using Places = std::unordered_map<Inode, std::vector<std::string>>;

@@ -229,6 +229,7 @@ class OverlayFs final : public FileSystem {
   // Call in the unit of a change, before the merged tree shows something else under the name than the base's node.
   Status note_cover(Inode parent, std::string_view name, const std::optional<Attributes>& own,
                     const std::optional<Attributes>& in_base);
+  Result<Timestamp> fold_covers_below(const std::string& place);
   Status keep_cover_above(const std::string& place);
   Status end_cover(Inode parent, std::string_view name);
   // Whether the base has another node there than the agent saw.
@@ -265,7 +266,7 @@ class OverlayFs final : public FileSystem {
   void follow_all();                                // when it is unknown what has changed in the base
   std::optional<Inode> find_to_follow(Inode node);  // the number of an untouched copy whose file in the base is another
   Result<std::size_t> read_now(Inode node, std::uint64_t offset, MutableBytes out);
-  Result<bool> is_behind(const Copy& copy, const Attributes& own, const Attributes& now);
+  bool is_behind(const Copy& copy, const Attributes& own, const Attributes& now) const;
   Status take_over(Copy& copy, Inode number);
   Status give_way(Inode parent, std::string_view name);
   void give_way_by_number(Inode number);

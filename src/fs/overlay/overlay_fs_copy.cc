@@ -235,9 +235,24 @@ Status OverlayFs::note_cover(Inode parent, std::string_view name, const std::opt
   }
   Cover cover{.base_path = std::move(place), .seen = std::move(seen), .at = {}};
   bool is_dir = cover.seen && cover.seen->is_directory();
-  if (is_dir) cover.at = WARREN_TRY(upper_.remove_covers_below(cover.base_path))
-  .value_or(Timestamp{});
+  if (is_dir) cover.at = WARREN_TRY(fold_covers_below(cover.base_path));
   return upper_.put_cover(cover);
+}
+
+// A directory that is covered stands for the names below it that the base still has as the agent saw them. Returns the
+// time of the first of those that end; no time if there are none.
+Result<Timestamp> OverlayFs::fold_covers_below(const std::string& place) {
+  Timestamp earliest;
+  std::vector<Cover> below = WARREN_TRY(upper_.list_covers_below(place));
+  for (const Cover& cover : below) {
+    Result<Attributes> now = lstat(base_, cover.base_path);
+    bool is_known =
+        cover.seen ? now.ok() && is_as_seen(*now, *cover.seen) : !now.ok() && now.error().code() == Code::kNotFound;
+    if (!is_known) continue;
+    WARREN_TRY(upper_.remove_cover(cover.base_path));
+    if (earliest == Timestamp{} || cover.at < earliest) earliest = cover.at;
+  }
+  return earliest;
 }
 
 // A node in a new directory got no record of its own. If the base has the directory, too, by now, it gets one: else its

@@ -28,14 +28,9 @@ bool is_settled(const Attributes& file, Timestamp read_at) {
 
 // Whether the agent has not changed a copy, and the base has another version of its file by now. Also true if that
 // cannot be excluded, since the version of the copy was read when it was young.
-Result<bool> OverlayFs::is_behind(const Copy& copy, const Attributes& own, const Attributes& now) {
+bool OverlayFs::is_behind(const Copy& copy, const Attributes& own, const Attributes& now) const {
   bool is_same = is_as_seen(now, *copy.seen) && now.ctime == copy.seen->ctime && !young_.contains(copy.upper);
-  if (is_same) return false;
-  if (is_as_recorded(own, *copy.seen)) return true;
-  // A copy that the agent has renamed keeps its content: the base's file of the old name may be another one by now.
-  Result<Attributes> named = lstat(upper(), copy.base_path);
-  if (!named.ok() || named->inode != copy.upper) return false;
-  return equals_seen(upper_, base_, {.node = own, .seen = *copy.seen, .now = now});
+  return !is_same && is_as_recorded(own, *copy.seen);
 }
 
 // The base's file was changed or replaced. A copy that an apply has left for those who use it, and that the agent has
@@ -44,8 +39,7 @@ Status OverlayFs::take_over(Copy& copy, Inode number) {
   Attributes own = WARREN_TRY(upper().get_attributes(copy.upper));
   Result<Attributes> now = lstat(base_, copy.base_path);
   if (own.nlink != 1 || !now.ok() || !now->is_file()) return Ok{};
-  bool may_follow = WARREN_TRY(is_behind(copy, own, *now));
-  if (!may_follow) return Ok{};
+  if (!is_behind(copy, own, *now)) return Ok{};
   // Other names in the base that lead to the copy lead to the file that it is a copy of.
   bool has_one_name = copy.hidden_names == 0 && now->nlink == 1;
   if (!has_one_name && now->inode != copy.seen->inode) return Ok{};
@@ -98,8 +92,7 @@ std::optional<Inode> OverlayFs::find_to_follow(Inode node) {
   Result<Attributes> own = upper().get_attributes(copy->upper);
   Result<Attributes> now = lstat(base_, copy->base_path);
   if (!own.ok() || !now.ok()) return std::nullopt;
-  Result<bool> follows = is_behind(*copy, *own, *now);
-  return follows.ok() && *follows ? std::optional(where->number) : std::nullopt;
+  return is_behind(*copy, *own, *now) ? std::optional(where->number) : std::nullopt;
 }
 
 // One lock for each of them, so that nobody waits for all.

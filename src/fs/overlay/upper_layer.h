@@ -147,8 +147,7 @@ class UpperLayer {
   virtual Result<std::vector<Cover>> list_covers() = 0;
   virtual Status put_cover(const Cover& cover) = 0;  // replaces one for the same path; without a time: now
   virtual Status remove_cover(std::string_view base_path) = 0;
-  // Returns the earliest time of those that it removes.
-  virtual Result<std::optional<Timestamp>> remove_covers_below(std::string_view base_dir) = 0;
+  virtual Result<std::vector<Cover>> list_covers_below(std::string_view base_dir) = 0;
 
   virtual Result<std::vector<Origin>> list_origins() = 0;
   virtual Status put_origin(const Origin& origin) = 0;  // replaces one for the same node

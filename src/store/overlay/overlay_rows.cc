@@ -70,8 +70,7 @@ struct OverlayRows::Statements {
   Statement list_covers;
   Statement put_cover;
   Statement remove_cover;
-  Statement first_cover_below;
-  Statement remove_covers_below;
+  Statement list_covers_below;
   Statement list_lost;
   Statement lose_link;
   Statement restore_link;
@@ -193,10 +192,9 @@ Status OverlayRows::prepare_covers() {
       db.prepare("INSERT OR REPLACE INTO wr_covered (base_path, at, at_nsec, base_ino, mode, nlink, uid, gid, size, "
                  "mtime, mtime_nsec, ctime, ctime_nsec, rdev) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   sql_->remove_cover = WARREN_TRY(db.prepare("DELETE FROM wr_covered WHERE base_path = ?"));
-  sql_->first_cover_below = WARREN_TRY(
-      db.prepare("SELECT at, at_nsec FROM wr_covered WHERE base_path > ?1 AND base_path < ?2 ORDER BY at, at_nsec "
-                 "LIMIT 1"));
-  sql_->remove_covers_below = WARREN_TRY(db.prepare("DELETE FROM wr_covered WHERE base_path > ?1 AND base_path < ?2"));
+  sql_->list_covers_below =
+      WARREN_TRY(db.prepare("SELECT base_path, at, at_nsec, base_ino, mode, nlink, uid, gid, size, mtime, mtime_nsec, "
+                            "ctime, ctime_nsec, rdev FROM wr_covered WHERE base_path > ?1 AND base_path < ?2"));
   return Ok{};
 }
 
@@ -454,17 +452,14 @@ Status OverlayRows::put_cover(const Cover& cover) {
 
 Status OverlayRows::remove_cover(std::string_view base_path) { return sql_->remove_cover.bind(1, base_path).run(); }
 
-Result<std::optional<Timestamp>> OverlayRows::remove_covers_below(std::string_view base_dir) {
+Result<std::vector<Cover>> OverlayRows::list_covers_below(std::string_view base_dir) {
+  std::vector<Cover> covers;
   std::string first = below(base_dir);
   std::string last = after_all_below(base_dir);
-  std::optional<Timestamp> earliest;
-  {
-    sql_->first_cover_below.bind(1, first).bind(2, last);
-    Rows rows = sql_->first_cover_below.rows();
-    if (WARREN_TRY(rows.next())) earliest = {rows.integer(0), static_cast<std::int32_t>(rows.integer(1))};
-  }
-  if (earliest) WARREN_TRY(sql_->remove_covers_below.bind(1, first).bind(2, last).run());
-  return earliest;
+  sql_->list_covers_below.bind(1, first).bind(2, last);
+  Rows rows = sql_->list_covers_below.rows();
+  while (WARREN_TRY(rows.next())) covers.push_back(cover_of(rows));
+  return covers;
 }
 
 Result<std::vector<Origin>> OverlayRows::list_origins() {

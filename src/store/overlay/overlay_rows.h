@@ -48,7 +48,7 @@ class OverlayRows final : public UpperLayer {
   Result<std::vector<Cover>> list_covers() override;
   Status put_cover(const Cover& cover) override;
   Status remove_cover(std::string_view base_path) override;
-  Result<std::optional<Timestamp>> remove_covers_below(std::string_view base_dir) override;
+  Result<std::vector<Cover>> list_covers_below(std::string_view base_dir) override;
 
   Result<std::vector<Origin>> list_origins() override;
   Status put_origin(const Origin& origin) override;
