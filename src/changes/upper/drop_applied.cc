@@ -187,8 +187,8 @@ class Dropper {
   Status drop_file(const AppliedChange& change, const UpperNode& node) {
     bool is_same = node.node.size == change.size && node.node.mtime == change.mtime && node.node.ctime == change.ctime;
     if (WARREN_TRY(is_second_name(change, node))) {  // from now on it is a file of its own, as in the base
-      if (is_same) WARREN_TRY(edit_.remove(node.path));
-      else changed_.push_back(node.path);
+      if (!is_same) return keep_second_name(change, node);
+      WARREN_TRY(edit_.remove(node.path));
       return Ok{};
     }
     if (!is_same) {  // a new change, relative to what the base has now
@@ -202,6 +202,14 @@ class Dropper {
     bool is_alone = node.origin != nullptr && node.origin->hidden_names == 0;  // no other base name shows it
     bool has_other_names = is_alone && overlay_.upper.fs().get_attributes(node.node.inode).ok();
     return has_other_names ? record_change(change, node) : Status(Ok{});
+  }
+
+  // The agent has written to the file since: it stays one with two names, of which the base has the second, too.
+  Status keep_second_name(const AppliedChange& change, const UpperNode& node) {
+    changed_.push_back(node.path);
+    std::optional<Attributes> now = WARREN_TRY(base_.find(change.path));
+    if (now) now = as_written(change, *now);
+    return overlay_.upper.put_cover({.base_path = change.path, .seen = now, .at = {}});
   }
 
   // The file stays for those who use it, and is no change. If somebody else has changed it in the base since it was
