@@ -57,6 +57,10 @@ class RoutingOnPostgres(routing.Routing):
 class RemovingOnPostgres(everyday.Removing):
     """Each case of removing agents."""
 
+    # Relays that share a ledger cannot tell them from messages in the inbox that the agent had at another home (docs/relay.md).
+    test_what_was_in_a_directory_that_was_moved_away_was_not_read = None
+    test_nor_if_no_relay_was_running_then = None
+
     def setUp(self):
         super().setUp()
         self.ledger = SERVER.new_database()
