@@ -22,7 +22,7 @@ import mounted
 
 KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE = 1, 2, 16  # of fallocate(2)
 VISIBLE_SECONDS = 2
-LARGE_BYTES = 8 << 20
+LARGE_BYTES = 20_000_000  # larger than what is copied whole
 
 
 def allocate(fd, mode, offset, length):
