@@ -63,10 +63,11 @@ Result<bool> was_touched(const AgentOverlay& overlay, const std::string& path) {
 // Files that the base has from this agent: it committed them after they were applied.
 std::unordered_set<std::string> list_applied_files(const AgentOverlay& overlay) {
   std::unordered_set<std::string> paths;
+  Result<HostIdentity> file = identify_host_node(overlay.agent_path);
   Result<std::vector<KeptApply>> kept = list_kept();
-  if (!kept.ok()) return paths;  // then the user is asked
+  if (!file.ok() || !kept.ok()) return paths;  // then the user is asked
   for (const KeptApply& one : *kept) {
-    bool is_own = one.record.kind == RecordKind::kApply && one.record.agent == overlay.agent_path && one.record.intent;
+    bool is_own = one.record.kind == RecordKind::kApply && one.record.inode == file->inode && one.record.intent;
     if (!is_own) continue;
     for (const Step& step : one.record.intent->steps) paths.insert(step.path);
   }
@@ -182,8 +183,9 @@ Result<CommitImport::Beyond> CommitImport::sort_candidates(const std::unordered_
     std::string path = "/" + name;
     bool is_as_committed = one.status == 'D' ? !one.shown : one.shown && !dirty.contains(name);
     bool is_own = one.status == 'A' && !one.shown && !is_base_behind;
-    if (!is_as_committed && !is_own) is_own = WARREN_TRY(was_touched(overlay_, path));
-    if (is_as_committed && !is_base_behind && (applied.contains(path) || WARREN_TRY(is_as_at_start(path)))) continue;
+    if (!is_own) is_own = WARREN_TRY(was_touched(overlay_, path));
+    bool is_harmless = is_as_committed && !is_base_behind;
+    if (is_harmless && (is_own || applied.contains(path) || WARREN_TRY(is_as_at_start(path)))) continue;
     (is_own && !is_as_committed ? beyond.taken_back : beyond.foreign).push_back(std::move(path));
   }
   std::sort(beyond.foreign.begin(), beyond.foreign.end());
@@ -193,10 +195,11 @@ Result<CommitImport::Beyond> CommitImport::sort_candidates(const std::unordered_
 
 // Whether the base's file is still the one that the session found: the user's own uncommitted work, say, which the
 // agent was to commit.
+// Unknown without a pinned state: then yes, since a merge brings nothing that the base does not have.
 Result<bool> CommitImport::is_as_at_start(const std::string& path) {
   std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(overlay_));
   std::optional<Attributes> node = WARREN_TRY(find_shown(overlay_.base, path));
-  return pinned && node && is_surely_older(node->ctime, pinned->made);
+  return !pinned || (node && is_surely_older(node->ctime, pinned->made));
 }
 
 // Git compares, so that content filters count.
