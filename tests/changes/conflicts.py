@@ -98,7 +98,6 @@ class Conflicts(Case):
 
     def test_conflict_a_new_file_and_a_directory_that_was_moved_there(self):
         self.fill(old__y="host\n")
-        time.sleep(0.02)
         self.write("/n/y", "agent\n")
         (self.base / "old").rename(self.base / "n")
         self.conflict("/n/y")

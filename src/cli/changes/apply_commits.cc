@@ -201,8 +201,8 @@ Result<bool> agrees_to_foreign(Context& context, const Arguments& args, const Co
   std::string why = describe_foreign(plan.beyond);
   if (!is_terminal(context.input)) {
     return Error(Code::kDenied, fmt::format("nothing was written: {}", why),
-                 "look at them before you merge: `git diff HEAD...BRANCH` shows them. --yes brings the commits as they "
-                 "are, --no-commits applies the session's own changes as files");
+                 "--commits --yes writes only the branch, where `git diff HEAD...BRANCH` shows them before you merge; "
+                 "--no-commits applies the session's own changes as files");
   }
   context.err.print("{}\n", context.err.name(why));
   bool agrees = WARREN_TRY(ask_yes(context, "Bring the commits as they are?"));
