@@ -329,8 +329,9 @@ Result<Attributes> OverlayFs::link(Inode node, Inode new_parent, std::string_vie
       return Error(Code::kExists, fmt::format("{} exists already", quote(new_name)));
     }
     Inode top = WARREN_TRY(node_for_change(node, 0, 0, UINT64_MAX));
+    Attributes before = WARREN_TRY(upper().get_attributes(top));
+    if (before.nlink >= limits::kLinks) return Error(Code::kTooManyLinks, "it has as many names as a file can have");
     Attributes made = WARREN_TRY(make(new_parent, new_name, [&](Inode parent) -> Result<Attributes> {
-      Attributes before = WARREN_TRY(upper().get_attributes(top));
       Attributes linked = WARREN_TRY(upper().link(top, parent, new_name));
       if (before.nlink == 0) WARREN_TRY(upper_.let_go(top));  // it has a name again
       return linked;
