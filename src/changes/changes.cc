@@ -6,6 +6,7 @@
 
 #include "base/path.h"
 #include "changes/compare.h"
+#include "changes/git/as_committed.h"
 #include "changes/git/pinned_git.h"
 #include "changes/upper/tree_finder.h"
 #include "changes/upper/upper_tree.h"
@@ -38,6 +39,7 @@ class Lister {
     std::sort(changes_.begin(), changes_.end(), [](const TreeChange& a, const TreeChange& b) {
       return a.path != b.path ? a.path < b.path : a.kind < b.kind;
     });
+    leave_out_frozen_dirs();
     return std::move(changes_);
   }
 
@@ -48,6 +50,21 @@ class Lister {
     Attributes node;
     Timestamp known_at;  // a time at which the agent saw what the base had there
   };
+
+  // Directories that the base no longer has, and that are there only for what was in them (changes/git/frozen_tree.h).
+  // One with a change in it has to be made again.
+  void leave_out_frozen_dirs() {
+    std::unordered_set<std::string_view> needed;
+    for (auto change = changes_.rbegin(); change != changes_.rend(); ++change) {  // children before parents
+      const UpperNode* node = tree_->find(change->path);
+      bool is_frozen = change->kind == TreeChangeKind::kAdded && node != nullptr && node->node.is_directory() &&
+                       node->origin != nullptr && node->origin->base_path == node->place &&
+                       tree_->covers().contains(node->place);
+      if (is_frozen && !needed.contains(change->path)) continue;
+      for (std::string_view at = change->path; at != "/" && needed.insert(at).second;) at = split_parent(at).parent;
+    }
+    std::erase_if(changes_, [&](const TreeChange& change) { return !needed.contains(change.path); });
+  }
 
   Status find_hidden() {
     for (const std::string& path : overlay_.hidden) {
@@ -342,6 +359,7 @@ char TreeChange::type_letter() const {
 
 Result<std::vector<TreeChange>> list_changes(const AgentOverlay& overlay, const ChangeFilter& filter) {
   std::vector<TreeChange> changes = WARREN_TRY(Lister(overlay).list());
+  leave_out_as_committed(overlay, changes);
   if (!filter) return changes;
   std::erase_if(changes, [&](const TreeChange& change) {
     bool is_wanted = filter(change.path) || (change.kind == TreeChangeKind::kRenamed && filter(change.base_path));

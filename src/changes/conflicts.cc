@@ -1,14 +1,11 @@
 #include "changes/conflicts.h"
 
-#include <unordered_set>
-
 #include <fmt/format.h>
 
 #include "base/binary.h"
 #include "base/limits.h"
 #include "base/path.h"
 #include "changes/compare.h"
-#include "changes/git/set_back.h"
 #include "fs/path_ops.h"
 #include "text/diff/merge3.h"
 
@@ -46,12 +43,6 @@ std::string describe(const TreeChange& change) {
   if (now.size == change.seen->size && now.mtime == change.seen->mtime && now.inode == change.seen->inode)
     return "its mode or owner was changed in the base";
   return "it was changed in the base";
-}
-
-std::string describe_set_back(const TreeChange& change) {
-  return change.kind == TreeChangeKind::kDeleted
-             ? "it was committed in the base after the session began, and git in the session does not know it"
-             : "the session has the version of its start again, and the base has a newer commit";
 }
 
 Result<std::optional<std::string>> find_reason(const AgentOverlay& overlay, const TreeChange& change) {
@@ -108,12 +99,10 @@ Result<bool> is_missing_parts(const AgentOverlay& overlay, const TreeChange& cha
 }  // namespace
 
 Result<std::vector<ApplyConflict>> find_conflicts(const AgentOverlay& overlay, const std::vector<TreeChange>& changes) {
-  std::unordered_set<std::string> set_back = WARREN_TRY(list_set_back(overlay, changes));
   auto view = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));  // one for all of them: each costs several locks
   std::vector<ApplyConflict> conflicts;
   for (const TreeChange& change : changes) {
     std::optional<std::string> why = WARREN_TRY(find_reason(overlay, change));
-    if (!why && set_back.contains(change.path)) why = describe_set_back(change);
     if (!why) continue;
     ApplyConflict conflict{change.path, *std::move(why)};
     conflict.is_incomplete = WARREN_TRY(is_missing_parts(overlay, change));

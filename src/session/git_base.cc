@@ -91,7 +91,7 @@ Result<std::string> list_references(Git& git) {
 Result<std::string> make_record(Git& git, const std::string& references) {
   Captured head = WARREN_TRY(git.run({"rev-parse", "--verify", "--quiet", "HEAD^{commit}"}));
   std::string commit(head.status == 0 ? trimmed(head.output, kWhitespace) : std::string_view());
-  return write_pin_record(commit, parse_packed_references(references));
+  return write_pin_record(commit, parse_packed_references(references), SystemClock().now());
 }
 
 // In quotes, as a file of settings needs it.

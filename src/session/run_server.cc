@@ -17,6 +17,7 @@
 #include "agent/agent_namespace.h"
 #include "base/ascii.h"
 #include "base/path.h"
+#include "changes/git/frozen_tree.h"
 #include "changes/git/pinned_git.h"
 #include "changes/upper/upper_edit.h"
 #include "fuse/mounted.h"
@@ -28,6 +29,7 @@
 #include "session/hidden_from_base.h"
 #include "session/home_layer.h"
 #include "session/joined_session.h"
+#include "session/project_watch.h"
 #include "session/run_checkpoints.h"
 #include "session/served_agent.h"
 #include "session/session_file.h"
@@ -89,6 +91,8 @@ class RunServer {
     WARREN_TRY(add_hidden_paths(session_.file(), plan_.base, how.hidden));
     agent_ = WARREN_TRY(open_to_serve(how, clock_));
     show_base_head(*agent_).ignore("git works without it, and the agent may have damaged its repository");
+    hidden_ = how.hidden;
+    project_ = ProjectWatch::start(plan_.base, *agent_->overlay());
     if (plan_.namespace_path) WARREN_TRY(open_namespace());
     if (agent_->unrecorded()) options_.warn(*agent_->unrecorded());
     anchorer_ = WARREN_TRY(Anchorer::start(*agent_, options_.anchor, clock_));
@@ -133,12 +137,16 @@ class RunServer {
       std::vector<pollfd> all{{listener_.get(), POLLIN, 0},
                               {signals_.get(), POLLIN, 0},
                               {sandbox_->ended_fd(), POLLIN, 0},
-                              {mounted_->ended_fd(), POLLIN, 0}};
+                              {mounted_->ended_fd(), POLLIN, 0},
+                              {project_ ? project_->fd() : -1, POLLIN, 0}};
+      constexpr std::size_t kFirstCommand = 5;
       for (const Client& command : commands_) all.push_back({command.socket.get(), POLLIN, 0});
       int patience = !has_had_commands ? kFirstJoinMs : home_ ? kSignInMs : -1;
       if (has_had_commands) patience = checkpoints_->patience_ms(patience);
+      if (has_had_commands && project_) patience = project_->patience_ms(patience);
       int ready = ::poll(all.data(), all.size(), patience);
       if (ready < 0 && errno == EINTR) continue;
+      if (project_ && project_->has_moved(*agent_->overlay())) follow_project();
       if (has_had_commands) {
         if (home_) home_->write_sign_ins(HomeLayer::WhenToWrite::kAtRest);
         checkpoints_->take_due();
@@ -148,7 +156,7 @@ class RunServer {
       if (is_over) break;
       if (all[1].revents != 0 && !continues_after_signal()) break;
       for (std::size_t i = commands_.size(); i-- > 0;) {
-        if (all[4 + i].revents != 0) handle_message(i);
+        if (all[kFirstCommand + i].revents != 0) handle_message(i);
       }
       if (all[0].revents != 0) accept();
       has_had_commands = has_had_commands || !commands_.empty();
@@ -171,6 +179,18 @@ class RunServer {
     signals_ = Fd(::signalfd(-1, &set, SFD_CLOEXEC));
     if (!signals_.is_open()) return system_error(errno, "signalfd");
     return Ok{};
+  }
+
+  // What was committed in the base does not show, and can be merged from now on. Through an agent object of its own:
+  // the one that is mounted takes it for a change by somebody else, which it is.
+  void follow_project() {
+    AgentOptions how{.id_or_path = session_.file(), .durability = Durability::kProcess};
+    how.hidden = hidden_;
+    Result<std::unique_ptr<Agent>> other = Agent::open(how, clock_);
+    if (!other.ok()) return;
+    freeze_work_tree(**other).ignore("its files then show as the base has them");
+    (*other)->close().ignore("each of its changes is committed");
+    show_base_head(*agent_).ignore("git works without it, and the agent may have damaged its repository");
   }
 
   // For the run as a whole where we may, and for each process elsewhere.
@@ -301,6 +321,7 @@ class RunServer {
     listener_ = Fd();
     sandbox_->end();
     leave_watches_to_exit();
+    project_.reset();
     mounted_->unmount();
     if (mounted_home_) mounted_home_->unmount();
     if (mounted_names_) mounted_names_->unmount();
@@ -338,6 +359,8 @@ class RunServer {
   LimitsInForce limits_;
   std::unique_ptr<HomeLayer> home_;  // outlives its mount, like the agent
   std::unique_ptr<Agent> agent_;
+  std::vector<std::string> hidden_;  // paths of the host
+  std::unique_ptr<ProjectWatch> project_;
   std::unique_ptr<AgentNamespace> namespace_;
   std::unique_ptr<NamespaceView> view_;  // of the namespace, if the plan has one
   std::unique_ptr<Anchorer> anchorer_;

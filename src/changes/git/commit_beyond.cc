@@ -141,6 +141,7 @@ Result<std::vector<std::string>> CommitImport::list_reverted(const std::string& 
     return split_at_nul(names);
   };
   if (common == start_) return reverted;
+  if (!WARREN_TRY(joined_.succeeds({"merge-base", "--is-ancestor", start_, common}))) return reverted;
   std::vector<std::string> theirs = WARREN_TRY(names_between(start_, common));
   std::vector<std::string> ours = WARREN_TRY(names_between(common, head_));
   std::unordered_set<std::string> of_others(theirs.begin(), theirs.end());
@@ -199,7 +200,7 @@ Result<CommitImport::Beyond> CommitImport::sort_candidates(const std::unordered_
 Result<bool> CommitImport::is_as_at_start(const std::string& path) {
   std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(overlay_));
   std::optional<Attributes> node = WARREN_TRY(find_shown(overlay_.base, path));
-  return !pinned || (node && is_surely_older(node->ctime, pinned->made));
+  return !pinned || (node && is_surely_older(node->ctime, pinned->begun));
 }
 
 // Git compares, so that content filters count.

@@ -8,6 +8,7 @@
 
 #include "base/ascii.h"
 #include "base/path.h"
+#include "changes/git/base_heads.h"
 #include "changes/git/git_refs.h"
 #include "changes/git/pinned_git.h"
 #include "changes/git/quarantine.h"
@@ -28,26 +29,6 @@ Git git_in(const std::string& dir) {
 Result<std::string> find_ref_with(Git& git, const std::string& commit) {
   if (!WARREN_TRY(git.succeeds({"cat-file", "-e", commit + "^{commit}"}))) return std::string();
   return git.ask({"for-each-ref", "--count=1", "--contains=" + commit, "--format=%(refname:short)"});
-}
-
-// Of the base's repository. In a linked worktree .git is a file, and git knows where the references are.
-Result<std::optional<GitHeads>> find_base_heads(const AgentOverlay& overlay) {
-  Result<Attributes> node = lstat(overlay.base, kGitDir);
-  if (!node.ok() || !node->is_file()) return find_git_heads(overlay.base, kGitDir);
-  Git git = git_in(overlay.base_path);
-  Captured listed = WARREN_TRY(git.run({"for-each-ref", "--format=%(refname:lstrip=2) %(objectname)", "refs/heads"}));
-  if (listed.status != 0) return std::optional<GitHeads>();
-  GitHeads heads;
-  std::string_view rest = listed.output;
-  while (!rest.empty()) {
-    std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-    std::size_t space = line.rfind(' ');
-    if (space != line.npos) heads.branches.emplace(line.substr(0, space), line.substr(space + 1));
-  }
-  Captured head = WARREN_TRY(git.run({"rev-parse", "--verify", "--quiet", "HEAD^{commit}"}));
-  if (head.status == 0) heads.commit = trimmed(head.output, kWhitespace);
-  return std::optional(std::move(heads));
 }
 
 // Those that the base's references do not name, and did not at the agent's start. HEAD's first; each commit once.

@@ -42,6 +42,7 @@ class StateReader {
   explicit StateReader(FileSystem& base) : base_(base) {}
 
   Result<GitState> read() {
+    state_.begun = SystemClock().now();  // compared with the times of the host's files
     state_.dir = WARREN_TRY(lstat(base_, kRepositoryDir));
     if (!state_.dir.is_directory() || state_.dir.owner.uid != ::geteuid()) return odd(".git");
     std::vector<DirEntry> entries = WARREN_TRY(list_dir(base_, state_.dir.inode, DirDetail::kNames));
@@ -157,8 +158,8 @@ class StateReader {
   }
 
   Status add_top(const std::string& name) {
-    if (name == "HEAD" || name == "refs" || name == "packed-refs" || name == kPinRecord || name.ends_with(".lock"))
-      return Ok{};
+    if (name == "HEAD" || name == "refs" || name == "packed-refs" || name.ends_with(".lock")) return Ok{};
+    if (name == kPinRecord || name == kAppliedRecord) return Ok{};
     if (name == "commondir" || name == "gitdir") return odd(name);  // of a worktree's
     std::optional<Attributes> node = WARREN_TRY(find(name));
     if (!node) return Ok{};

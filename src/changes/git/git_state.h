@@ -23,6 +23,7 @@ struct GitState {
   std::vector<GitStateNode> nodes;
   std::string head;          // the commit; "" before the first one
   GitReferences references;  // without symbolic ones, and those that git keeps for each worktree
+  Timestamp begun;           // when it was read
   Timestamp time;            // older than anything that the index must compare by content
 };
 

@@ -9,45 +9,11 @@
 #include "base/path.h"
 #include "changes/git/commits.h"
 #include "changes/git/quarantine.h"
+#include "changes/git/raw_diff.h"
 #include "os/files/host_tree.h"
 
 namespace warren {
 namespace {
-
-constexpr std::string_view kSubmoduleMode = "160000";
-
-// A path that differs between the base's HEAD and the agent's commit.
-struct MergedPath {
-  std::string path;  // "src/a"
-  std::string old_mode;
-  std::string new_mode;
-  std::string old_id;  // zeros if it is not there
-  std::string new_id;
-};
-
-// Of git's diff-tree --raw -z: ":100644 100644 OLD NEW M", then the path.
-std::vector<MergedPath> parse_raw(std::string_view text) {
-  std::vector<std::string> parts = split_at_nul(text);
-  std::vector<MergedPath> paths;
-  for (std::size_t i = 0; i + 1 < parts.size(); i += 2) {
-    std::string_view rest = parts[i];
-    if (!rest.starts_with(':')) break;
-    rest.remove_prefix(1);
-    auto next = [&rest] {
-      std::string word(rest.substr(0, rest.find(' ')));
-      rest.remove_prefix(std::min(rest.size(), word.size() + 1));
-      return word;
-    };
-    MergedPath one;
-    one.path = parts[i + 1];
-    one.old_mode = next();
-    one.new_mode = next();
-    one.old_id = next();
-    one.new_id = next();
-    paths.push_back(std::move(one));
-  }
-  return paths;
-}
 
 // git reads such a path differently, line by line.
 bool is_one_line(std::string_view path) { return path.find('\n') == path.npos && !path.starts_with('"'); }
@@ -55,11 +21,11 @@ bool is_one_line(std::string_view path) { return path.find('\n') == path.npos &&
 // The ids that git would give the files of the work tree, by path. What is not there, or neither a file nor a link, has
 // none.
 Result<std::unordered_map<std::string, std::string>> hash_work_tree(Git& git, HostTree& tree,
-                                                                    const std::vector<MergedPath>& paths) {
+                                                                    const std::vector<RawDiff>& paths) {
   std::unordered_map<std::string, std::string> ids;
   std::vector<std::string> files;
   std::string lines;
-  for (const MergedPath& one : paths) {
+  for (const RawDiff& one : paths) {
     std::optional<struct stat> found = WARREN_TRY(tree.find("/" + one.path));
     if (!found || !is_one_line(one.path)) continue;
     if (S_ISREG(found->st_mode)) {
@@ -94,8 +60,8 @@ void leave_out_ignored(Git& git, std::vector<std::string>& paths) {
 }
 
 // The submodule must be one of the base's already: git runs in it.
-Result<bool> lacks_commit(const std::string& base, HostTree& tree, const MergedPath& one) {
-  if (one.old_mode != kSubmoduleMode || one.new_mode != kSubmoduleMode) return false;
+Result<bool> lacks_commit(const std::string& base, HostTree& tree, const RawDiff& one) {
+  if (one.old_mode != kGitSubmoduleMode || one.new_mode != kGitSubmoduleMode) return false;
   if (!WARREN_TRY(tree.find("/" + one.path + "/.git"))) return false;
   Git git(base + "/" + one.path);
   git.set_limit(limits::kGitTime);
@@ -124,11 +90,11 @@ Result<MergeOutlook> CommitImport::foresee_merge() {
   std::unordered_set<std::string> changed(names.begin(), names.end());
   std::string raw = WARREN_TRY(joined_.ask({"diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev",
                                             outlook.has_head ? std::string("HEAD") : empty_tree, commit_}));
-  std::vector<MergedPath> paths = parse_raw(raw);
-  std::erase_if(paths, [&](const MergedPath& one) { return !changed.contains(one.path); });
+  std::vector<RawDiff> paths = parse_raw_diff(raw);
+  std::erase_if(paths, [&](const RawDiff& one) { return !changed.contains(one.path); });
   auto tree = WARREN_TRY(HostTree::open(overlay_.base_path));
   std::unordered_map<std::string, std::string> ids = WARREN_TRY(hash_work_tree(base_, *tree, paths));
-  for (const MergedPath& one : paths) {
+  for (const RawDiff& one : paths) {
     if (WARREN_TRY(lacks_commit(overlay_.base_path, *tree, one))) outlook.submodules.push_back({one.path, one.new_id});
     auto here = ids.find(one.path);
     if (here == ids.end() || here->second == one.old_id) continue;

@@ -1,11 +1,16 @@
 #include "changes/git/pinned_git.h"
 
+#include <algorithm>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "base/ascii.h"
 #include "base/path.h"
+#include "changes/git/base_heads.h"
+#include "changes/git/git.h"
 #include "changes/git/git_state.h"
 #include "fs/path_ops.h"
 #include "fs/tree_ops.h"
@@ -16,6 +21,8 @@ namespace {
 constexpr std::string_view kGitName = ".git";
 constexpr std::string_view kPinnedDir = "/.git";
 constexpr std::string_view kRecordHeader = "# HEAD and the references at the start of this session, for Warren\n";
+constexpr std::string_view kBegunLine = "# begun ";  // seconds.nanoseconds
+constexpr std::size_t kAppliedBytes = std::size_t{16} << 20;
 constexpr std::uint32_t kRecordMode = S_IFREG | 0644U;
 
 std::string write_packed(const GitReferences& references) {
@@ -31,12 +38,24 @@ Result<std::optional<Attributes>> find_entry(FileSystem& fs, Inode dir, std::str
   return std::move(found).take_error();
 }
 
-Result<std::optional<Attributes>> find_record(UpperLayer& upper) {
+Result<std::optional<Attributes>> find_record(UpperLayer& upper, std::string_view name = kPinRecord) {
   std::optional<Attributes> none;
   std::optional<Attributes> git = WARREN_TRY(find_entry(upper.fs(), kRootInode, kGitName));
   if (!git || !git->is_directory()) return none;
-  std::optional<Attributes> record = WARREN_TRY(find_entry(upper.fs(), git->inode, kPinRecord));
+  std::optional<Attributes> record = WARREN_TRY(find_entry(upper.fs(), git->inode, name));
   return record && record->is_file() ? record : none;
+}
+
+std::optional<Timestamp> parse_begun(std::string_view text) {
+  std::size_t at = text.find(kBegunLine);
+  if (at == text.npos) return std::nullopt;
+  text.remove_prefix(at + kBegunLine.size());
+  text = text.substr(0, text.find('\n'));
+  std::size_t point = std::min(text.find('.'), text.size());
+  std::optional<std::int64_t> seconds = parse_number<std::int64_t>(text.substr(0, point));
+  std::optional<std::int32_t> rest = parse_number<std::int32_t>(text.substr(std::min(point + 1, text.size())));
+  if (!seconds || !rest || *rest < 0 || *rest > 999'999'999) return std::nullopt;
+  return Timestamp{.seconds = *seconds, .nanoseconds = *rest};
 }
 
 // Writes the state into the upper layer, as copies of the base's nodes.
@@ -47,7 +66,7 @@ class StateWriter {
   Status write() {
     std::uint64_t bytes = 0;
     std::string packed = write_packed(state_.references);
-    std::string record = write_pin_record(state_.head, state_.references);
+    std::string record = write_pin_record(state_.head, state_.references, state_.begun);
     for (const GitStateNode& node : state_.nodes) bytes += node.content.size();
     WARREN_TRY(upper_.reserve(bytes + packed.size() + record.size()));
     Inode top = WARREN_TRY(upper_.adopt(kRootInode, kGitName, state_.dir, ""));
@@ -109,15 +128,16 @@ Status drop_git(UpperLayer& upper) {
 
 }  // namespace
 
-std::string write_pin_record(const std::string& head, const GitReferences& references) {
+std::string write_pin_record(const std::string& head, const GitReferences& references, Timestamp begun) {
   std::string text(kRecordHeader);
   if (!head.empty()) text += fmt::format("{} HEAD\n", head);
   for (const auto& [name, id] : references) text += fmt::format("{} {}\n", id, name);
-  return text;
+  return text + fmt::format("{}{}.{:09}\n", kBegunLine, begun.seconds, begun.nanoseconds);
 }
 
 PinnedGit parse_pin_record(std::string_view text) {
-  PinnedGit pinned{.made = {}, .head = {}, .references = parse_packed_references(text)};
+  PinnedGit pinned{.made = {}, .begun = {}, .head = {}, .references = parse_packed_references(text)};
+  if (std::optional<Timestamp> begun = parse_begun(text)) pinned.begun = *begun;
   constexpr std::string_view kHeadLine = " HEAD\n";
   if (text.starts_with(kRecordHeader)) text.remove_prefix(kRecordHeader.size());
   std::size_t end = text.find(' ');
@@ -141,6 +161,7 @@ Result<std::optional<PinnedGit>> find_pinned_git(const AgentOverlay& overlay) {
   text.resize(WARREN_TRY(overlay.upper.fs().read(record->inode, 0, as_mutable_bytes(text))));
   PinnedGit pinned = parse_pin_record(text);
   pinned.made = record->mtime;
+  if (pinned.begun == Timestamp{}) pinned.begun = pinned.made;
   return std::optional(std::move(pinned));
 }
 
@@ -165,12 +186,41 @@ Status show_base_head(Agent& agent) {
   if (!overlay) return Ok{};
   std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(*overlay));
   if (!pinned) return Ok{};
-  std::optional<GitHeads> heads = WARREN_TRY(find_git_heads(overlay->base, std::string(kPinnedDir)));
+  std::optional<GitHeads> heads = WARREN_TRY(find_base_heads(*overlay));
   if (!heads || heads->commit.empty()) return Ok{};
   Attributes git = WARREN_TRY(lstat(overlay->merged, kPinnedDir));
   WARREN_TRY(write_file(overlay->merged, kReference, as_bytes(heads->commit + "\n"), {.owner = git.owner}));
   SetTime made = SetTime::to(pinned->made);
   return set_times(overlay->merged, kReference, made, made, Follow::kNo);
+}
+
+Result<std::vector<std::string>> list_applied_paths(UpperLayer& upper) {
+  std::optional<Attributes> list = WARREN_TRY(find_record(upper, kAppliedRecord));
+  if (!list || list->size > kAppliedBytes) return std::vector<std::string>();
+  std::string text(static_cast<std::size_t>(list->size), '\0');
+  text.resize(WARREN_TRY(upper.fs().read(list->inode, 0, as_mutable_bytes(text))));
+  return split_at_nul(text);
+}
+
+Status add_applied_paths(UpperLayer& upper, const std::vector<std::string>& paths) {
+  std::optional<Attributes> record = WARREN_TRY(find_record(upper));
+  if (!record || paths.empty()) return Ok{};
+  std::vector<std::string> known = WARREN_TRY(list_applied_paths(upper));
+  std::set<std::string> all(known.begin(), known.end());
+  all.insert(paths.begin(), paths.end());
+  std::string text;
+  for (const std::string& path : all) text += path + '\0';
+  if (text.size() > kAppliedBytes) return Ok{};  // a later commit of the user's then hides what was applied here
+  Attributes as = *record;
+  as.size = text.size();
+  Attributes git = WARREN_TRY(upper.fs().lookup(kRootInode, kGitName));
+  std::optional<Attributes> file = WARREN_TRY(find_entry(upper.fs(), git.inode, kAppliedRecord));
+  if (file && !file->is_file()) return Ok{};  // the agent's
+  if (file) WARREN_TRY(upper.fs().unlink(git.inode, kAppliedRecord));
+  Inode made = WARREN_TRY(upper.adopt(git.inode, kAppliedRecord, as, ""));
+  WARREN_TRY(upper.fs().write(made, 0, as_bytes(text)));
+  WARREN_TRY(upper.restore(made, as));
+  return upper.restore(git.inode, git);
 }
 
 Status pin_git_again(const AgentOverlay& overlay) {

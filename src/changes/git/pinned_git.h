@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "agent/agent.h"
 #include "base/result.h"
@@ -26,17 +27,20 @@ inline constexpr std::uint64_t kGitStateFileBytes = std::uint64_t{16} << 20;  //
 inline constexpr std::size_t kGitStateFiles = 10'000;
 }  // namespace limits
 
-inline constexpr std::string_view kPinRecord = "warren-session";  // below .git; git does not know it
+// Below .git; git does not know them.
+inline constexpr std::string_view kPinRecord = "warren-session";
+inline constexpr std::string_view kAppliedRecord = "warren-applied";
 
 // What the session had at its start.
 struct PinnedGit {
-  Timestamp made;
+  Timestamp made;            // the time of the copied files
+  Timestamp begun;           // by the host's clock
   std::string head;          // the commit; "" before the first one
   GitReferences references;  // "refs/heads/main" → the object's id
 };
 
-// The content of the record, and back. `head` is a commit or "".
-std::string write_pin_record(const std::string& head, const GitReferences& references);
+// The content of the record, and back. `head` is a commit or "". In records of older versions `begun` is missing.
+std::string write_pin_record(const std::string& head, const GitReferences& references, Timestamp begun);
 PinnedGit parse_pin_record(std::string_view text);
 
 // The time that all copied files have; nullopt if the agent's git state is not pinned. Within a unit of the upper
@@ -50,8 +54,12 @@ Result<std::optional<PinnedGit>> find_pinned_git(const AgentOverlay& overlay);
 Result<bool> pin_git(const AgentOverlay& overlay);
 Result<bool> pin_git(Agent& agent);  // false without a base
 // Writes the commit that the base's HEAD has now as the reference `refs/warren/base` of a pinned state, so that an
-// agent can merge newer work of the base. Not if the base's `.git` is no directory.
+// agent can merge newer work of the base.
 Status show_base_head(Agent& agent);
+// What the session has written to its base, by path: from then on it shows there what the base has. Does nothing
+// without a pinned state. Within a write unit of the upper layer.
+Status add_applied_paths(UpperLayer& upper, const std::vector<std::string>& paths);
+Result<std::vector<std::string>> list_applied_paths(UpperLayer& upper);
 // Drops the agent's `.git` with everything that the agent did in it, and pins the state that the base has now.
 Status pin_git_again(const AgentOverlay& overlay);
 

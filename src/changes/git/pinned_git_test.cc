@@ -97,10 +97,10 @@ class PinnedGitTest : public ::testing::Test {
 
 TEST(PinRecord, HeadAndReferencesAreReadAsTheyWereWritten) {
   GitReferences references{{"refs/heads/main", kFirst}, {"refs/tags/v1", kSecond}};
-  PinnedGit read = parse_pin_record(write_pin_record(kSecond, references));
+  PinnedGit read = parse_pin_record(write_pin_record(kSecond, references, {.seconds = 5, .nanoseconds = 7}));
   EXPECT_EQ(read.head, kSecond);
   EXPECT_EQ(read.references, references);
-  EXPECT_EQ(parse_pin_record(write_pin_record("", references)).head, "");
+  EXPECT_EQ(parse_pin_record(write_pin_record("", references, {})).head, "");
   EXPECT_EQ(parse_pin_record("rubbish\n").head, "");
 }
 

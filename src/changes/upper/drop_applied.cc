@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "base/path.h"
+#include "changes/git/pinned_git.h"
 #include "changes/upper/link_counts.h"
 #include "changes/upper/replace_origin.h"
 #include "changes/upper/upper_edit.h"
@@ -345,6 +346,17 @@ class Dropper {
   std::vector<std::string> changed_;
 };
 
+// Both paths of a rename. Of a directory whose metadata were changed, nothing below it was.
+std::vector<std::string> list_paths(const Intent& intent) {
+  std::vector<std::string> paths;
+  for (const AppliedChange& change : intent.changes) {
+    if (change.kind == TreeChangeKind::kModified && change.type == S_IFDIR) continue;
+    paths.push_back(change.path);
+    if (change.kind == TreeChangeKind::kRenamed) paths.push_back(change.base_path);
+  }
+  return paths;
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> drop_applied(Agent& agent, const AgentOverlay& overlay, const Intent& intent) {
@@ -355,6 +367,7 @@ Result<std::vector<std::string>> drop_applied(Agent& agent, const AgentOverlay& 
   Dropper dropper(overlay, intent, tree, base, find_use(agent));
   WARREN_TRY(dropper.run());
   WARREN_TRY(links.update(overlay, base));
+  WARREN_TRY(add_applied_paths(overlay.upper, list_paths(intent)));
   WARREN_TRY(remove_apply_intent(agent.store()));
   WARREN_TRY(unit->commit());
   return dropper.take_changed();

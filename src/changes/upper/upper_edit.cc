@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "base/path.h"
 #include "changes/compare.h"
+#include "changes/git/frozen_tree.h"
 #include "fs/list_dir.h"
 
 namespace warren {
@@ -60,8 +61,10 @@ Result<Dropped> drop_untouched(Agent& agent) {
 
 Result<std::unique_ptr<Agent>> open_to_serve(const AgentOptions& options, Clock& clock) {
   auto agent = WARREN_TRY(Agent::open(options, clock));
-  Result<Dropped> dropped = drop_untouched(*agent);
-  if (!dropped.ok() || *dropped == Dropped::kNothing) return agent;  // what is left hides the base, but loses nothing
+  Result<Dropped> dropped = drop_untouched(*agent);  // what is left hides the base, but loses nothing
+  Result<Frozen> frozen = freeze_work_tree(*agent);  // if it fails, files show as the base has them
+  bool is_other = (dropped.ok() && *dropped == Dropped::kSomething) || (frozen.ok() && *frozen == Frozen::kChanged);
+  if (!is_other) return agent;
   WARREN_TRY(agent->close());
   agent.reset();
   return Agent::open(options, clock);
@@ -264,6 +267,17 @@ Result<Inode> UpperEdit::make_dir(std::string_view path, std::string_view base_p
   WARREN_TRY(overlay_.upper.put_origin({.upper = made, .base_path = std::string(base_path), .seen = *as}));
   WARREN_TRY(overlay_.upper.restore(made, *as));
   made_.emplace(path, made);
+  return made;
+}
+
+Result<Inode> UpperEdit::adopt(std::string_view path, std::string_view base_path, const Attributes& as,
+                               std::string_view target) {
+  std::optional<Inode> parent = find(split_parent(path).parent);
+  if (!parent) return Error(Code::kInternal, "missing directory of the name " + quote(path));
+  WARREN_TRY(touch_parent(path));
+  Inode made = WARREN_TRY(overlay_.upper.adopt(*parent, split_parent(path).name, as, target));
+  WARREN_TRY(overlay_.upper.put_origin({.upper = made, .base_path = std::string(base_path), .seen = as}));
+  if (as.is_directory()) made_.emplace(path, made);
   return made;
 }
 

@@ -64,6 +64,10 @@ class UpperEdit {
   // The directory in the upper layer; copied up from the base's `base_path` if it is missing.
   Result<Inode> make_dir(std::string_view path, std::string_view base_path);
 
+  // Makes a node that the base had at `base_path` and no longer has, as a copy of that. The name must be free, and the
+  // directory above in the upper layer. The caller writes the content, and restores the attributes then.
+  Result<Inode> adopt(std::string_view path, std::string_view base_path, const Attributes& as, std::string_view target);
+
   // Stores the origins that follow UpperTree::moves(), and ends the whiteouts of their old names: from now on they do
   // not depend on what the base has there. If nobody uses the agent, removes files that were only renamed and whose
   // content was not copied: it can be read no longer from where it was.

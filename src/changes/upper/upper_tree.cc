@@ -20,7 +20,8 @@ bool UpperNode::is_untouched() const {
   if (origin == nullptr || is_nameless || !is_as_recorded(node, *origin)) return false;
   bool has_one_name = node.nlink == 1;
   if (is_kept_new()) return there && (has_one_name || there->inode == origin->seen->inode);
-  return has_one_name && origin->base_path == place;
+  bool is_moved_alone = !there && path != place;  // with a directory: what the base does not have is nowhere else
+  return has_one_name && origin->base_path == place && !is_moved_alone;
 }
 
 Result<UpperTree> UpperTree::read(const AgentOverlay& overlay, TreeFinder& base) {

@@ -191,6 +191,7 @@ class OverlayFs final : public FileSystem {
   Result<std::optional<Attributes>> find_in(Inode parent, std::string_view name);
   Result<std::optional<Attributes>> find_in_upper(Inode parent, std::string_view name);
   Result<std::optional<Attributes>> find_in_base(const Dir& dir, std::string_view name);
+  Result<std::optional<Attributes>> find_to_hide(Inode parent, std::string_view name);
   Result<Names*> whiteouts_of(Inode number, Dir& dir);
   Result<std::optional<Inode>> find_base_dir(Inode parent, std::string_view name, const Copy* copy);
   Status join_base(Inode number, Dir& dir);
@@ -244,7 +245,8 @@ class OverlayFs final : public FileSystem {
   void hold(const Attributes& seen);
   void keep_held();  // copies the rest of held files that the host has moved, replaced or removed
   std::vector<Inode> list_lost();
-  bool copy_more(Inode base);  // whether something is left
+  bool is_frozen(const Copy& copy);  // it stays a copy of a version that the base no longer has (Cover)
+  bool copy_more(Inode base);        // whether something is left
   static Error base_changed(const Copy& copy);
   Result<Inode> node_for_change(Inode node, std::uint64_t begin, std::uint64_t end, std::uint64_t content_max);
   Result<Inode> file_for_change(Inode node, std::uint64_t begin, std::uint64_t end);

@@ -33,13 +33,18 @@ bool OverlayFs::is_behind(const Copy& copy, const Attributes& own, const Attribu
   return !is_same && is_as_recorded(own, *copy.seen);
 }
 
+bool OverlayFs::is_frozen(const Copy& copy) {
+  Result<std::optional<Cover>> cover = upper_.find_cover(copy.base_path);
+  return cover.ok() && *cover && (*cover)->seen;
+}
+
 // The base's file was changed or replaced. A copy that an apply has left for those who use it, and that the agent has
 // not changed since, follows it: also for a program that has it open, as if the host had written to the open file.
 Status OverlayFs::take_over(Copy& copy, Inode number) {
   Attributes own = WARREN_TRY(upper().get_attributes(copy.upper));
   Result<Attributes> now = lstat(base_, copy.base_path);
   if (own.nlink != 1 || !now.ok() || !now->is_file()) return Ok{};
-  if (!is_behind(copy, own, *now)) return Ok{};
+  if (!is_behind(copy, own, *now) || is_frozen(copy)) return Ok{};
   // Other names in the base that lead to the copy lead to the file that it is a copy of.
   bool has_one_name = copy.hidden_names == 0 && now->nlink == 1;
   if (!has_one_name && now->inode != copy.seen->inode) return Ok{};
@@ -92,7 +97,7 @@ std::optional<Inode> OverlayFs::find_to_follow(Inode node) {
   Result<Attributes> own = upper().get_attributes(copy->upper);
   Result<Attributes> now = lstat(base_, copy->base_path);
   if (!own.ok() || !now.ok()) return std::nullopt;
-  return is_behind(*copy, *own, *now) ? std::optional(where->number) : std::nullopt;
+  return is_behind(*copy, *own, *now) && !is_frozen(*copy) ? std::optional(where->number) : std::nullopt;
 }
 
 // One lock for each of them, so that nobody waits for all.
@@ -122,7 +127,7 @@ Status OverlayFs::give_way(Inode parent, std::string_view name) {
   Copy* copy = find_copy(number);
   bool is_kept = copy && is_base_number(number) && copy->is_noted && copy->seen && copy->hidden_names == 0 &&
                  copy->base_path == base_path_of(parent, name) && is_as_recorded(*own, *copy->seen);
-  if (!is_kept) return Ok{};
+  if (!is_kept || is_frozen(*copy)) return Ok{};
   std::optional<Attributes> below = WARREN_TRY(find_in_base(dirs_.at(parent), name));
   bool follows = below && (is_as_seen(*below, *copy->seen) || (below->is_file() && own->is_file()));
   if (follows) return Ok{};

@@ -170,6 +170,17 @@ Result<std::optional<Attributes>> OverlayFs::find_in_base(const Dir& dir, std::s
   return unless_gone(base_.lookup(*dir.base, name));
 }
 
+// What must not show once the upper layer's node has lost the name: the base's node, or a version that the base no
+// longer has, and that would be copied from there again.
+Result<std::optional<Attributes>> OverlayFs::find_to_hide(Inode parent, std::string_view name) {
+  std::optional<Attributes> below = WARREN_TRY(find_in_base(dirs_.at(parent), name));
+  if (below) return below;
+  std::optional<Attributes> own = WARREN_TRY(find_in_upper(parent, name));
+  Copy* copy = own ? find_copy(number_of(own->inode)) : nullptr;
+  bool is_own_name = copy && copy->seen && copy->base_path == base_path_of(parent, name);
+  return is_own_name && is_frozen(*copy) ? copy->seen : std::optional<Attributes>();
+}
+
 Result<std::optional<Attributes>> OverlayFs::find_in(Inode parent, std::string_view name) {
   Dir* dir = WARREN_TRY(enter(parent));
   std::optional<Attributes> top = WARREN_TRY(find_in_upper(parent, name));
@@ -368,7 +379,7 @@ Status OverlayFs::remove(Inode parent, std::string_view name, const Attributes& 
   Inode top = WARREN_TRY(upper_dir(parent));
   Dir& dir = dirs_.at(parent);
   std::optional<Attributes> own = WARREN_TRY(find_in_upper(parent, name));
-  std::optional<Attributes> below = WARREN_TRY(find_in_base(dir, name));
+  std::optional<Attributes> below = WARREN_TRY(find_to_hide(parent, name));
   if (below && WARREN_TRY(whiteouts_of(parent, dir))->contains(name)) below.reset();
   std::optional<Attributes> seen;
   if (below && own) seen = WARREN_TRY(find_seen(parent, name, own));

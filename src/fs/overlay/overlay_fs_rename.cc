@@ -22,7 +22,7 @@ Error into_itself() { return {Code::kInvalid, "a directory cannot move into itse
 Result<OverlayFs::Side> OverlayFs::look_at(Inode parent, std::string_view name) {
   Side side{.parent = parent, .name = name, .entry = {}, .in_base = {}};
   side.entry = WARREN_TRY(find_in(parent, name));
-  side.in_base = WARREN_TRY(find_in_base(dirs_.at(parent), name));
+  side.in_base = WARREN_TRY(find_to_hide(parent, name));
   return side;
 }
 

@@ -54,6 +54,9 @@ struct Whiteout {
 // What the base had under a name when the merged tree began to show something else there: the agent has made, moved or
 // removed something. It holds for as long as that goes on, whatever the agent does under the name: what the base gets
 // there meanwhile, the agent has not seen.
+//
+// A copy of the base's node of that name has none, except one of a version that the base no longer has: it stays what
+// it is, and does not follow the base (changes/git/frozen_tree.h).
 struct Cover {
   std::string base_path;
   std::optional<Attributes> seen;  // absent: the base had nothing there

@@ -1,0 +1,379 @@
+#include "changes/git/frozen_tree.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "base/ascii.h"
+#include "base/binary.h"
+#include "base/limits.h"
+#include "base/path.h"
+#include "base/side_change.h"
+#include "changes/compare.h"
+#include "changes/git/base_heads.h"
+#include "changes/git/git.h"
+#include "changes/git/pinned_git.h"
+#include "changes/git/quarantine.h"
+#include "changes/git/raw_diff.h"
+#include "changes/upper/upper_edit.h"
+#include "fs/host/host_fs.h"
+#include "fs/list_dir.h"
+#include "fs/path_ops.h"
+#include "fs/tree_ops.h"
+#include "os/files/host_files.h"
+
+namespace warren {
+namespace {
+
+constexpr std::uint32_t kDirMode = S_IFDIR | 0755U;
+
+// What a path was at the session's start; an empty mode if there was nothing.
+struct FirstVersion {
+  std::string mode;
+  std::string id;
+
+  bool is_file() const { return !mode.empty(); }
+};
+using FirstVersions = std::map<std::string, FirstVersion>;  // by base path: "/src/a"
+
+// Git does not write to such paths either.
+bool is_plain(std::string_view path) {
+  Result<std::vector<std::string_view>> names = split_path(path);
+  return names.ok() && std::none_of(names->begin(), names->end(),
+                                    [](std::string_view name) { return name == ".." || to_lower(name) == ".git"; });
+}
+
+bool is_at_or_below_one(std::string_view path, const std::set<std::string, std::less<>>& paths) {
+  for (; path != "/"; path = split_parent(path).parent) {
+    if (paths.contains(path)) return true;
+  }
+  return false;
+}
+
+// The files that differ between two commits. Submodules are left out, and so is what changes between a file and a
+// directory.
+FirstVersions list_versions(std::string_view raw) {
+  FirstVersions all;
+  std::set<std::string, std::less<>> dirs;
+  std::set<std::string, std::less<>> left_out;
+  for (const RawDiff& one : parse_raw_diff(raw)) {
+    std::string path = "/" + one.path;
+    bool is_dir = one.old_mode == kGitTreeMode || one.new_mode == kGitTreeMode;
+    bool is_submodule = one.old_mode == kGitSubmoduleMode || one.new_mode == kGitSubmoduleMode;
+    if (is_submodule || !is_plain(path)) left_out.insert(std::move(path));
+    else if (is_dir) dirs.insert(std::move(path));
+    else all.emplace(std::move(path), one.was_there() ? FirstVersion{one.old_mode, one.old_id} : FirstVersion{});
+  }
+  for (const auto& [path, version] : all) {
+    if (dirs.contains(path)) left_out.insert(path);
+  }
+  std::erase_if(all, [&](const auto& one) { return is_at_or_below_one(one.first, left_out); });
+  return all;
+}
+
+// Numbers of nodes that the base does not have: the same for the same version, and unlike the host's.
+Inode number_for(std::string_view path, std::string_view id) {
+  std::uint64_t hash = 14695981039346656037U;  // FNV-1a
+  for (std::string_view part : {path, id}) {
+    for (char c : part) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
+  }
+  constexpr std::uint64_t kLow = (std::uint64_t{1} << 61) - 1;
+  return Inode{kBaseBit | (std::uint64_t{1} << 61) | (hash & kLow)};
+}
+
+// The first versions as git writes them to a work tree, in a temporary directory.
+class VersionSource {
+ public:
+  static Result<std::unique_ptr<VersionSource>> check_out(const std::string& base, const std::string& commit,
+                                                          const FirstVersions& versions) {
+    ScratchDir scratch = WARREN_TRY(ScratchDir::make("frozen"));
+    std::string work = scratch.path() + "/work";
+    WARREN_TRY(make_host_dirs(work, 0700));
+    Git in_base(base);
+    std::string git_dir = WARREN_TRY(in_base.ask({"rev-parse", "--absolute-git-dir"}));
+    Git git(work);
+    git.set_limit(limits::kGitTime);
+    git.use(git_dir, work, scratch.path() + "/index");
+    WARREN_TRY(git.ask({"read-tree", commit}));
+    std::string names;
+    for (const auto& [path, version] : versions) {
+      if (version.is_file()) names += path.substr(1) + '\0';
+    }
+    // What git could not write, because a filter failed, is missing then, and shows as the base has it.
+    Result<std::string> written = git.ask_with({"checkout-index", "-q", "-z", "--stdin"}, names);
+    if (!written.ok() && written.error().code() == Code::kNotFound) return std::move(written).take_error();
+    std::unique_ptr<HostFs> files = WARREN_TRY(HostFs::open(work));
+    return std::unique_ptr<VersionSource>(new VersionSource(std::move(scratch), std::move(files)));
+  }
+
+  FileSystem& files() { return *files_; }
+
+ private:
+  VersionSource(ScratchDir scratch, std::unique_ptr<HostFs> files)
+      : scratch_(std::move(scratch)), files_(std::move(files)) {}
+
+  ScratchDir scratch_;
+  std::unique_ptr<HostFs> files_;
+};
+
+// Writes the copies, in one write unit.
+class Freezer {
+ public:
+  Freezer(const AgentOverlay& overlay, const PinnedGit& pinned, const FirstVersions& versions, FileSystem* source,
+          InUse in_use)
+      : overlay_(overlay),
+        pinned_(pinned),
+        versions_(versions),
+        source_(source),
+        in_use_(in_use),
+        base_(overlay.base) {}
+
+  Result<bool> run() {
+    UpperTree tree = WARREN_TRY(UpperTree::read(overlay_, base_));
+    UpperEdit edit(overlay_, tree, base_);
+    tree_ = &tree;
+    edit_ = &edit;
+    owner_ = tree.find("/")->there->owner;
+    WARREN_TRY(thaw());
+    WARREN_TRY(list_hidden_dirs());
+    for (const auto& [place, version] : versions_) {
+      bool is_free = !is_at_or_below_one(place, hidden_dirs_) && !tree.is_gone(place) && !edit.has(tree.path_of(place));
+      if (is_free) WARREN_TRY(version.is_file() ? show(place, version) : hide(place));
+    }
+    for (const std::string& dir : hidden_dirs_) WARREN_TRY(hide(dir));
+    if (has_changed_) WARREN_TRY(edit.tidy(in_use_));
+    return has_changed_;
+  }
+
+ private:
+  // The base has the first version again: it shows.
+  Status thaw() {
+    for (const UpperNode& node : tree_->nodes()) {
+      bool is_frozen = node.is_untouched() && tree_->covers().contains(node.place) && node.origin != nullptr &&
+                       node.origin->base_path == node.place;
+      if (!is_frozen || versions_.contains(node.place)) continue;
+      WARREN_TRY(edit_->remove(node.path));
+      has_changed_ = true;
+    }
+    return Ok{};
+  }
+
+  // Directories of the base in which everything is to be hidden.
+  Status list_hidden_dirs() {
+    std::unordered_set<std::string> looked_at;
+    for (const auto& [place, version] : versions_) {
+      if (version.is_file() || is_at_or_below_one(place, hidden_dirs_)) continue;
+      std::vector<std::string> above;
+      for (std::string_view at = split_parent(place).parent; at != "/"; at = split_parent(at).parent)
+        above.emplace_back(at);
+      for (auto dir = above.rbegin(); dir != above.rend(); ++dir) {
+        if (!looked_at.insert(*dir).second || tree_->find(tree_->path_of(*dir)) != nullptr) continue;
+        if (!WARREN_TRY(has_only_new(*dir))) continue;
+        hidden_dirs_.insert(*dir);
+        break;
+      }
+    }
+    return Ok{};
+  }
+
+  Result<bool> has_only_new(const std::string& dir) {
+    std::vector<std::string> pending{dir};
+    while (!pending.empty()) {
+      std::string place = std::move(pending.back());
+      pending.pop_back();
+      std::optional<Attributes> node = WARREN_TRY(base_.find(place));
+      if (!node || !node->is_directory()) return false;
+      Result<std::vector<DirEntry>> entries = list_dir(overlay_.base, node->inode, DirDetail::kTypes);
+      if (!entries.ok() || entries->empty()) return false;
+      for (const DirEntry& entry : *entries) {
+        std::string path = join_path(place, entry.name);
+        auto version = versions_.find(path);
+        bool is_new = version != versions_.end() && !version->second.is_file();
+        if (!S_ISDIR(entry.type) && !is_new) return false;
+        if (S_ISDIR(entry.type)) pending.push_back(std::move(path));
+      }
+    }
+    return true;
+  }
+
+  Status hide(const std::string& place) {
+    std::optional<Attributes> there = WARREN_TRY(base_.find(place));
+    std::string path = tree_->path_of(place);
+    if (!there || tree_->is_gone(place) || edit_->has(path)) return Ok{};
+    WARREN_TRY(edit_->add_whiteout(path, place, *there));
+    WARREN_TRY(overlay_.upper.put_cover({.base_path = place, .seen = {}, .at = {}}));
+    has_changed_ = true;
+    return Ok{};
+  }
+
+  Status show(const std::string& place, const FirstVersion& version) {
+    Result<Attributes> written = lstat(*source_, place);
+    if (!written.ok()) return Ok{};
+    std::string target;
+    if (written->is_symlink()) target = WARREN_TRY(read_link(*source_, place));
+    else if (!written->is_file()) return Ok{};
+    std::string path = tree_->path_of(place);
+    if (!WARREN_TRY(make_dir(split_parent(path).parent, split_parent(place).parent))) return Ok{};
+    std::optional<Attributes> there = WARREN_TRY(base_.find(place));
+    Attributes as = attributes_of(place, version, *written, there);
+    if (written->is_symlink()) as.size = target.size();
+    WARREN_TRY(overlay_.upper.reserve(as.is_file() ? as.size : 0));
+    Inode made = WARREN_TRY(edit_->adopt(path, place, as, target));
+    if (as.is_file()) WARREN_TRY(copy_content(place, made, as.size));
+    WARREN_TRY(overlay_.upper.restore(made, as));
+    WARREN_TRY(overlay_.upper.put_cover({.base_path = place, .seen = as, .at = {}}));
+    has_changed_ = true;
+    return Ok{};
+  }
+
+  Attributes attributes_of(const std::string& place, const FirstVersion& version, const Attributes& written,
+                           const std::optional<Attributes>& there) const {
+    Attributes as;
+    as.inode = number_for(place, version.id);
+    as.mode = written.mode;
+    as.owner = there ? there->owner : owner_;
+    if (there && there->is_file() && written.is_file()) {  // as much as git does not know
+      std::uint32_t programs = written.mode & 0111U;
+      as.mode = programs == 0 ? there->mode & ~0111U : there->mode | ((there->mode & 0444U) >> 2);
+    }
+    as.nlink = 1;
+    as.size = written.size;
+    as.atime = as.mtime = as.ctime = pinned_.made;
+    return as;
+  }
+
+  Status copy_content(const std::string& place, Inode made, std::uint64_t size) {
+    std::string ancestor;
+    bool is_kept = size > 0 && size <= limits::kAncestorBytes;
+    std::string part;
+    for (std::uint64_t at = 0; at < size; at += part.size()) {
+      part.resize(static_cast<std::size_t>(std::min<std::uint64_t>(limits::kCopyBytes, size - at)));
+      part.resize(WARREN_TRY(read_at(*source_, place, at, as_mutable_bytes(part))));
+      if (part.empty()) return Error(Code::kIo, quote(place) + " could not be read");
+      WARREN_TRY(overlay_.upper.fs().write(made, at, as_bytes(part)));
+      if (is_kept) ancestor += part;
+    }
+    is_kept = is_kept && !is_binary(ancestor);
+    return is_kept ? overlay_.upper.keep_ancestor(made, as_bytes(ancestor)) : Status(Ok{});
+  }
+
+  // The upper layer's directory that shows the base's `place`, also if the base does not have it any more. False if it
+  // shows something else.
+  Result<bool> make_dir(std::string_view path, std::string_view place) {
+    if (const UpperNode* node = tree_->find(path)) return node->node.is_directory() && node->base_path == place;
+    if (edit_->has(path)) return true;
+    if (tree_->is_gone(place)) return false;
+    if (!WARREN_TRY(make_dir(split_parent(path).parent, split_parent(place).parent))) return false;
+    std::optional<Attributes> there = WARREN_TRY(base_.find(place));
+    if (there && !there->is_directory()) return false;
+    if (there) {
+      WARREN_TRY(edit_->make_dir(path, place));
+      return true;
+    }
+    Attributes as;
+    as.inode = number_for(place, "");
+    as.mode = kDirMode;
+    as.owner = owner_;
+    as.nlink = 2;
+    as.atime = as.mtime = as.ctime = pinned_.made;
+    Inode made = WARREN_TRY(edit_->adopt(path, place, as, ""));
+    WARREN_TRY(overlay_.upper.restore(made, as));
+    WARREN_TRY(overlay_.upper.put_cover({.base_path = std::string(place), .seen = as, .at = {}}));
+    return true;
+  }
+
+  const AgentOverlay& overlay_;
+  const PinnedGit& pinned_;
+  const FirstVersions& versions_;
+  FileSystem* source_;  // null if no version is a file
+  InUse in_use_;
+  TreeFinder base_;
+  Owner owner_;
+  const UpperTree* tree_ = nullptr;
+  UpperEdit* edit_ = nullptr;
+  std::set<std::string, std::less<>> hidden_dirs_;
+  bool has_changed_ = false;
+};
+
+// Whether the base's node is one that the session found at its start.
+bool is_from_start(const Attributes& node, const PinnedGit& pinned) {
+  return !node.is_directory() && is_surely_older(node.ctime, pinned.begun);
+}
+
+// Leaves out what is to show as the base has it.
+Status leave_out_live(const AgentOverlay& overlay, const PinnedGit& pinned, FirstVersions& versions) {
+  std::vector<std::string> applied;
+  {
+    auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
+    applied = WARREN_TRY(list_applied_paths(overlay.upper));
+  }
+  std::set<std::string, std::less<>> live(applied.begin(), applied.end());
+  live.insert(overlay.hidden.begin(), overlay.hidden.end());
+  TreeFinder base(overlay.base);
+  for (auto one = versions.begin(); one != versions.end();) {
+    bool is_live = is_at_or_below_one(one->first, live);
+    if (!is_live) {
+      Result<std::optional<Attributes>> there = base.find(one->first);
+      is_live = !there.ok() || (*there && is_from_start(**there, pinned));
+    }
+    one = is_live ? versions.erase(one) : std::next(one);
+  }
+  return Ok{};
+}
+
+Result<std::optional<FirstVersions>> find_versions(const AgentOverlay& overlay, const PinnedGit& pinned) {
+  std::optional<GitHeads> heads = WARREN_TRY(find_base_heads(overlay));
+  std::string head = heads ? heads->commit : "";
+  if (pinned.head.empty() || head.empty() || head == pinned.head) return std::optional(FirstVersions());
+  Git git(overlay.base_path);
+  git.set_limit(limits::kGitTime);
+  Captured listed =
+      WARREN_TRY(git.run({"diff-tree", "-r", "-t", "-z", "--raw", "--no-renames", "--no-abbrev", pinned.head, head}));
+  if (listed.status != 0) return std::optional(FirstVersions());  // the base does not have the commit any more
+  FirstVersions versions = list_versions(listed.output);
+  if (versions.size() > limits::kFrozenPaths) return std::optional<FirstVersions>();
+  WARREN_TRY(leave_out_live(overlay, pinned, versions));
+  return std::optional(std::move(versions));
+}
+
+Result<std::uint64_t> count_bytes(FileSystem& files) {
+  std::uint64_t bytes = 0;
+  WARREN_TRY(walk(files, "/",
+                  [&](const WalkEntry& entry) -> Result<WalkNext> {
+                    if (entry.attributes.is_file()) bytes += entry.attributes.size;
+                    return WalkNext::kContinue;
+                  },
+                  {.follow = Follow::kNo}));
+  return bytes;
+}
+
+}  // namespace
+
+Result<Frozen> freeze_work_tree(Agent& agent) {
+  SideChange not_by_the_agent;
+  std::optional<AgentOverlay> overlay = agent.overlay();
+  if (!overlay || agent.is_read_only()) return Frozen::kAsBefore;
+  std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(*overlay));
+  if (!pinned) return Frozen::kAsBefore;
+  std::optional<FirstVersions> versions = WARREN_TRY(find_versions(*overlay, *pinned));
+  if (!versions) return Frozen::kTooMuch;
+  bool has_files =
+      std::any_of(versions->begin(), versions->end(), [](const auto& one) { return one.second.is_file(); });
+  std::unique_ptr<VersionSource> source;
+  if (has_files) {
+    source = WARREN_TRY(VersionSource::check_out(overlay->base_path, pinned->head, *versions));
+    std::uint64_t bytes = WARREN_TRY(count_bytes(source->files()));
+    if (bytes > limits::kFrozenBytes) return Frozen::kTooMuch;
+  }
+  auto unit = WARREN_TRY(overlay->upper.begin(UnitAccess::kWrite));
+  Freezer freezer(*overlay, *pinned, *versions, source ? &source->files() : nullptr, find_use(agent));
+  bool has_changed = WARREN_TRY(freezer.run());
+  if (!has_changed) return Frozen::kAsBefore;
+  WARREN_TRY(unit->commit());
+  return Frozen::kChanged;
+}
+
+}  // namespace warren

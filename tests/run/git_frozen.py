@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+"""What is committed in the base after a session's start does not show in the session, and can be merged there.
+
+    WARREN=path/to/warren git_frozen.py [-v] [Class.test_name]
+
+Needs root.
+"""
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import sandboxed
+from git import COMMIT
+from git_state import BOT, State
+
+SHOWN = "for f in $(find . -path ./.git -prune -o -type f -print | sort); do echo $f: $(cat $f); done"
+
+
+class Frozen(State):
+    def setUp(self):
+        super().setUp()
+        (self.base / "lib").mkdir()
+        self.write("lib/old", "old\n")
+        self.write("run.sh", "#!/bin/sh\n")
+        (self.base / "run.sh").chmod(0o755)
+        (self.base / "link").symlink_to("file")
+        self.commit("more")
+
+    def host_work(self):
+        """A commit of every kind: changed, added, deleted, moved, another type and mode."""
+        self.write("file", "newer\n")
+        (self.base / "new").mkdir()
+        (self.base / "new/deep").mkdir()
+        self.write("new/deep/file", "1\n")
+        self.write("dir/added", "1\n")
+        (self.base / "lib/old").unlink()
+        (self.base / "lib").rmdir()
+        (self.base / "run.sh").chmod(0o644)
+        (self.base / "link").unlink()
+        (self.base / "link").symlink_to("dir")
+        self.commit("of the host")
+
+    def shown(self, session="s"):
+        return self.inside(SHOWN, session=session).stdout
+
+
+class WhatShows(Frozen):
+    def test_the_work_tree_is_that_of_the_start_and_git_finds_nothing(self):
+        self.inside("echo 1 > mine; git status --short > /dev/null")
+        before = self.inside(SHOWN + "; ls -l run.sh | cut -c1-10; readlink link; ls; ls dir").stdout
+        self.host_work()
+        for _ in range(2):
+            self.assertEqual(self.inside(SHOWN + "; ls -l run.sh | cut -c1-10; readlink link; ls; ls dir").stdout, before)
+            self.assertEqual(self.inside("git status --short").stdout, "?? mine\n")
+        self.assertEqual(self.warren("diff", "session:s"), "A f /mine\n")
+        self.apply()
+        self.assertEqual(self.world.sessions(), [])
+        self.assertEqual(self.git("status", "--short"), "?? mine")
+
+    def test_it_also_holds_while_the_session_runs(self):
+        with self.world.start("run", "--session", "s", "--", "sh", "-ec",
+                              f"git status --short; {SHOWN} > before; touch begun; until [ -e go ]; do sleep 0.05; done; "
+                              f"until git log -1 --format=%s warren/base | grep -q host; do sleep 0.05; done; "
+                              f"{SHOWN} > after; git status --short -uno > status; cat lib/old >> status") as running:
+            sandboxed.wait_for(lambda: "A f /begun" in self.world.warren("diff", "session:s").stdout, "the agent did not start")
+            self.host_work()
+            self.write("go", "")
+            _, said = running.communicate(timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertEqual(running.returncode, 0, said)
+        (self.base / "go").unlink()
+        self.warren("apply", "session:s", "/before", "/after", "/status", "--keep")
+        before = (self.base / "before").read_text().splitlines()
+        after = [line for line in (self.base / "after").read_text().splitlines() if line.split(":")[0] not in ("./go", "./before", "./after", "./begun")]
+        self.assertEqual(after, [line for line in before if not line.startswith("./before")])
+        self.assertEqual((self.base / "status").read_text(), "old\n")
+
+    def test_uncommitted_work_of_the_user_shows(self):
+        self.write("file", "half done\n")
+        self.write("untracked", "1\n")
+        self.inside("echo 1 > mine; grep -q half file; grep -q 1 untracked")
+        self.write("dir/inner", "later\n")
+        self.inside("grep -q later dir/inner")
+        self.host_commit("other", "1\n")  # commits all of it
+        self.inside("grep -q half file; grep -q 1 untracked; test ! -e other; ! grep -q later dir/inner")
+
+    def test_another_branch_of_the_host_and_back(self):
+        self.git("branch", "release")
+        self.host_work()
+        self.inside("echo 1 > mine; git status --short > /dev/null")
+        before = self.shown()
+        self.git("checkout", "-q", "release")
+        self.assertEqual(self.shown(), before)
+        self.assertEqual(self.inside("git status --short").stdout, "?? mine\n")
+        self.git("checkout", "-q", "main")
+        self.assertEqual(self.shown(), before)
+        self.write("file", "live\n")
+        self.inside("grep -q live file")
+
+    def test_in_a_linked_worktree(self):
+        tree = self.world.home / "tree"
+        self.git("worktree", "add", "-q", "-b", "linked", tree)
+        self.inside("echo 1 > mine; git status --short > /dev/null", cwd=tree)
+        (tree / "file").write_text("newer\n")
+        (tree / "new").write_text("1\n")
+        self.commit("of the host", cwd=tree)
+        said = self.inside("git status --short; cat file; git log -1 --format=%s warren/base", cwd=tree).stdout
+        self.assertEqual(said, "?? mine\nof the base\nof the host\n")
+
+    def test_content_filters_count(self):
+        self.write(".gitattributes", "crlf text eol=crlf\n")
+        self.write("crlf", "a\r\nb\r\n")
+        self.commit("attributes")
+        self.inside("echo 1 > mine; git status --short > /dev/null")
+        self.host_commit("crlf", "c\r\n")
+        self.assertEqual(self.inside("git status --short; od -c crlf | head -1").stdout.split()[2:], ["0000000", *"a", "\\r", "\\n", *"b", "\\r", "\\n"])
+
+    def test_names_that_are_no_text(self):
+        path = str(self.base).encode() + b"/a \xff\n'\""
+        with open(path, "wb") as file:
+            file.write(b"1\n")
+        self.commit("odd")
+        self.inside("echo 1 > mine; git status --short > /dev/null")
+        with open(path, "wb") as file:
+            file.write(b"2\n")
+        self.commit("odd again")
+        self.assertEqual(self.inside("git status --short; cat a*").stdout, "?? mine\n1\n")
+
+    def test_what_is_hidden_from_the_session_stays_hidden(self):
+        self.host_commit("secret", "1\n")
+        self.inside("echo 1 > mine; test ! -e secret", options=("--hide", str(self.base / "secret")))
+        self.host_commit("secret", "2\n")
+        self.inside("test ! -e secret; ! cat secret", options=("--hide", str(self.base / "secret")))
+
+
+class WhatTheAgentDoes(Frozen):
+    def setUp(self):
+        super().setUp()
+        self.inside("echo 1 > mine; git status --short > /dev/null")
+        self.host_work()
+
+    def test_merge_rebase_and_pull_work(self):
+        for way in ("merge -q --no-edit warren/base", "rebase -q warren/base"):
+            with self.subTest(way=way):
+                session = way.split()[0]
+                self.git("checkout", "-q", "-B", "main", "HEAD")
+                self.inside(f"echo {session} > of-{session}; git add of-{session}; {BOT} commit -qm {session}", session=session)
+                self.host_commit("more", session)
+                self.inside(f"{BOT} {way}; git status --short; grep -q {session} more; grep -q newer file", session=session)
+                self.apply(session)
+                self.git("merge", "-q", "--no-edit", f"warren/{session}")
+                self.assertEqual((self.base / f"of-{session}").read_text(), f"{session}\n")
+                self.apply(session)
+                if session == "rebase":
+                    continue  # the commits of before the rebase are only there
+                self.assertNotIn(session, self.world.sessions())
+
+    def test_commits_contain_nothing_of_others(self):
+        self.inside(f"git add -A; {COMMIT} all")
+        self.apply()
+        self.assertEqual(self.changed_in("warren/s"), ["mine"])
+        self.git("merge", "-q", "--no-edit", "warren/s")
+        self.assertEqual((self.base / "file").read_text(), "newer\n")
+        self.assertTrue((self.base / "new/deep/file").exists())
+        self.warren("apply", "session:s")
+        self.assertEqual(self.world.sessions(), [])
+
+    def test_cleaning_and_setting_back_takes_nothing_from_others(self):
+        for way in ("clean -qfd", "reset -q --hard", "stash -q -u", "checkout -q ."):
+            with self.subTest(way=way):
+                session = way.split()[0]
+                self.inside(f"echo 2 > of-{session}; {BOT} {way}; rm -f of-{session}; echo 1 > mine", session=session)
+                self.apply(session)
+                self.assertEqual(self.git("status", "--short"), "?? mine")
+                (self.base / "mine").unlink()
+
+    def test_a_change_of_what_others_have_committed_is_a_conflict(self):
+        self.host_commit("file", "a\nb\nc\nd\ne\n")
+        self.inside("echo 1 > n; git status --short > /dev/null", session="t")
+        self.host_commit("file", "a\nb\nc\nd\nhost\n")
+        self.inside("sed -i s/a/agent/ file", session="t")
+        self.assertIn("conflict: /file: it was changed in the base", self.warren("apply", "session:t", status=1))
+        self.assertIn("-a\n+agent\n b", self.warren("diff", "-p", "session:t", "/file"))
+        self.warren("apply", "session:t", "--merge")
+        self.assertEqual((self.base / "file").read_text(), "agent\nb\nc\nd\nhost\n")
+
+    def test_a_change_of_what_others_have_deleted_is_a_conflict(self):
+        self.inside("echo agent >> lib/old")
+        said = self.warren("diff", "session:s")
+        self.assertIn("A f /lib/old", said)
+        self.assertIn("it was deleted from the base", self.warren("apply", "session:s", status=1))
+        self.warren("apply", "session:s", "--force")
+        self.assertEqual((self.base / "lib/old").read_text(), "old\nagent\n")
+
+    def test_new_files_where_others_have_put_some_are_a_conflict(self):
+        self.inside("mkdir new; echo agent > new/file; mkdir -p new/deep; echo agent > new/deep/file; echo agent > dir/added")
+        said = self.warren("apply", "session:s", status=1)
+        for path in ("/dir/added", "/new/deep/file"):
+            self.assertIn(f"conflict: {path}", said)
+        self.assertNotIn("conflict: /new/file", said)
+        self.assertEqual((self.base / "dir/added").read_text(), "1\n")
+
+    def test_what_the_agent_removes_stays_removed(self):
+        self.inside("rm -r lib; mv run.sh program")
+        self.inside("test ! -e lib; test ! -e run.sh; test -x program")
+        said = self.warren("diff", "session:s")
+        self.assertNotIn("lib", said)
+        self.inside("mkdir lib; echo 1 > lib/new; test ! -e lib/old")
+        self.inside("test ! -e lib/old; test -e lib/new")
+
+    def test_a_directory_that_others_have_deleted_can_be_moved(self):
+        self.inside("mv lib moved; test -e moved/old")
+        self.inside("test ! -e lib; cat moved/old")
+        self.assertIn("conflict: /moved: it was deleted from the base", self.warren("apply", "session:s", status=1))
+        self.warren("apply", "session:s", "--force")
+        self.assertEqual((self.base / "moved/old").read_text(), "old\n")
+
+    def test_what_the_session_has_applied_shows_as_the_base_has_it(self):
+        self.inside("echo agent > run.sh; echo 1 > made; rm dir/inner", session="t")
+        self.warren("apply", "session:t", "--keep")
+        self.commit("applied")
+        self.inside("grep -q agent run.sh; grep -q 1 made; test ! -e dir/inner", session="t")
+        self.host_commit("file", "newest\n")
+        self.inside("grep -q agent run.sh; grep -q 1 made; test ! -e dir/inner; grep -q newer file", session="t")
+
+    def test_discarding_takes_the_newer_work(self):
+        self.inside("echo agent >> file")
+        self.warren("discard", "session:s", "--yes", "/file")
+        self.inside("grep -q 'of the base' file")
+        self.warren("discard", "session:s", "--yes", "--keep")
+        self.inside("grep -q newer file; test -e new/deep/file; test ! -e lib; git status --short")
+
+
+if __name__ == "__main__":
+    sandboxed.need_fuse()
+    unittest.main()
