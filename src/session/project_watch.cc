@@ -11,9 +11,9 @@ namespace {
 constexpr std::chrono::milliseconds kLookAgain{50};
 constexpr std::chrono::seconds kLookFor{2};
 
-std::string commit_of_base(const AgentOverlay& overlay) {
-  Result<std::optional<GitHeads>> heads = find_base_heads(overlay);
-  return heads.ok() && *heads ? (*heads)->commit : "";
+std::string commit_of_base(Agent& agent) {
+  Result<std::string> commit = find_base_commit(agent);
+  return commit.ok() ? *commit : "";
 }
 
 bool add_dir(DirWatch& watch, const std::string& path) {
@@ -23,11 +23,11 @@ bool add_dir(DirWatch& watch, const std::string& path) {
 
 }  // namespace
 
-std::unique_ptr<ProjectWatch> ProjectWatch::start(const std::string& base, const AgentOverlay& overlay) {
+std::unique_ptr<ProjectWatch> ProjectWatch::start(const std::string& base, Agent& agent) {
   Result<DirWatch> watch = DirWatch::open();
   if (!watch.ok() || !add_dir(*watch, base + "/.git")) return nullptr;
   for (const char* name : {"/.git/logs", "/.git/refs/heads"}) add_dir(*watch, base + name);
-  return std::unique_ptr<ProjectWatch>(new ProjectWatch(std::move(watch).take_value(), commit_of_base(overlay)));
+  return std::unique_ptr<ProjectWatch>(new ProjectWatch(std::move(watch).take_value(), commit_of_base(agent)));
 }
 
 int ProjectWatch::patience_ms(int otherwise) const {
@@ -36,11 +36,11 @@ int ProjectWatch::patience_ms(int otherwise) const {
   return otherwise < 0 ? again : std::min(otherwise, again);
 }
 
-bool ProjectWatch::has_moved(const AgentOverlay& overlay) {
+bool ProjectWatch::has_moved(Agent& agent) {
   auto now = std::chrono::steady_clock::now();
   if (!watch_.take().empty()) look_until_ = now + kLookFor;
   if (now >= look_until_) return false;
-  std::string commit = commit_of_base(overlay);
+  std::string commit = commit_of_base(agent);
   if (commit.empty() || commit == commit_) return false;
   commit_ = std::move(commit);
   return true;

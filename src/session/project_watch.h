@@ -16,14 +16,14 @@ namespace warren {
 class ProjectWatch {
  public:
   // Null if the base has no directory `.git`, or it cannot be watched.
-  static std::unique_ptr<ProjectWatch> start(const std::string& base, const AgentOverlay& overlay);
+  static std::unique_ptr<ProjectWatch> start(const std::string& base, Agent& agent);
 
   int fd() const { return watch_.fd(); }  // readable when something happened
   // How long to wait, at most, until has_moved() must be called again. `otherwise`: what the caller would wait; -1: for
   // ever.
   int patience_ms(int otherwise) const;
   // Whether HEAD is another commit than when this was last true.
-  bool has_moved(const AgentOverlay& overlay);
+  bool has_moved(Agent& agent);
 
  private:
   ProjectWatch(DirWatch watch, std::string commit) : watch_(std::move(watch)), commit_(std::move(commit)) {}

@@ -92,7 +92,7 @@ class RunServer {
     agent_ = WARREN_TRY(open_to_serve(how, clock_));
     show_base_head(*agent_).ignore("git works without it, and the agent may have damaged its repository");
     hidden_ = how.hidden;
-    project_ = ProjectWatch::start(plan_.base, *agent_->overlay());
+    project_ = ProjectWatch::start(plan_.base, *agent_);
     if (plan_.namespace_path) WARREN_TRY(open_namespace());
     if (agent_->unrecorded()) options_.warn(*agent_->unrecorded());
     anchorer_ = WARREN_TRY(Anchorer::start(*agent_, options_.anchor, clock_));
@@ -146,7 +146,7 @@ class RunServer {
       if (has_had_commands && project_) patience = project_->patience_ms(patience);
       int ready = ::poll(all.data(), all.size(), patience);
       if (ready < 0 && errno == EINTR) continue;
-      if (project_ && project_->has_moved(*agent_->overlay())) follow_project();
+      if (project_ && project_->has_moved(*agent_)) follow_project();
       if (has_had_commands) {
         if (home_) home_->write_sign_ins(HomeLayer::WhenToWrite::kAtRest);
         checkpoints_->take_due();

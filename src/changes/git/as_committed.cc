@@ -44,7 +44,7 @@ class Comparison {
     if (!base || !agent || base->commit.empty() || agent->commit.empty()) return Ok{};
     std::optional<Paths> newer = WARREN_TRY(list_between(pinned->head, base->commit));
     if (!newer || !has_candidates(*newer)) return Ok{};
-    WARREN_TRY(borrow_objects(agent->commit));
+    std::optional<ScratchDir> borrowed = WARREN_TRY(borrow_commit(overlay_, changes_, agent->commit, git_));
     Captured common = WARREN_TRY(git_.run({"merge-base", base->commit, agent->commit}));
     std::optional<Paths> pending =
         WARREN_TRY(list_between(std::string(trimmed(common.output, kWhitespace)), agent->commit));
@@ -81,16 +81,6 @@ class Comparison {
     Paths paths;
     for (const std::string& name : split_at_nul(listed.output)) paths.insert("/" + name);
     return std::optional(std::move(paths));
-  }
-
-  // Those of the agent, if the base does not have its commit.
-  Status borrow_objects(const std::string& commit) {
-    if (WARREN_TRY(git_.succeeds({"cat-file", "-e", commit + "^{commit}"}))) return Ok{};
-    scratch_.emplace(WARREN_TRY(ScratchDir::make("committed")));
-    std::string path = scratch_->path() + "/quarantine";
-    WARREN_TRY(make_quarantine(overlay_, changes_, git_, path));
-    git_.set_variable("GIT_ALTERNATE_OBJECT_DIRECTORIES", path + "/objects");
-    return Ok{};
   }
 
   // Of git's ls-tree -z: "100644 blob ID\tPATH".
@@ -152,7 +142,6 @@ class Comparison {
   const AgentOverlay& overlay_;
   std::vector<TreeChange>& changes_;
   Git git_;
-  std::optional<ScratchDir> scratch_;
   std::unordered_map<std::string, CommittedFile> committed_;
   Paths left_out_;
 };

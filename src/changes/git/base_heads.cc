@@ -33,4 +33,11 @@ Result<std::optional<GitHeads>> find_base_heads(const AgentOverlay& overlay) {
   return std::optional(std::move(heads));
 }
 
+Result<std::string> find_base_commit(Agent& agent) {
+  std::optional<AgentOverlay> overlay = agent.overlay();
+  std::optional<GitHeads> heads;
+  if (overlay) heads = WARREN_TRY(find_base_heads(*overlay));
+  return heads ? heads->commit : "";
+}
+
 }  // namespace warren

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "agent/agent.h"
 #include "base/result.h"
@@ -11,5 +12,6 @@ namespace warren {
 
 // nullopt if the base is not the top of a repository. In a linked worktree `.git` is a file, and git is asked.
 Result<std::optional<GitHeads>> find_base_heads(const AgentOverlay& overlay);
+Result<std::string> find_base_commit(Agent& agent);  // of HEAD; "" if there is none
 
 }  // namespace warren

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_set>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "base/ascii.h"
 #include "base/binary.h"
@@ -30,14 +34,14 @@ namespace {
 
 constexpr std::uint32_t kDirMode = S_IFDIR | 0755U;
 
-// What a path was at the session's start; an empty mode if there was nothing.
-struct FirstVersion {
+// What the session's HEAD has under a path; an empty mode if it has nothing.
+struct HeadVersion {
   std::string mode;
   std::string id;
 
   bool is_file() const { return !mode.empty(); }
 };
-using FirstVersions = std::map<std::string, FirstVersion>;  // by base path: "/src/a"
+using HeadVersions = std::map<std::string, HeadVersion>;  // by base path: "/src/a"
 
 // Git does not write to such paths either.
 bool is_plain(std::string_view path) {
@@ -55,8 +59,8 @@ bool is_at_or_below_one(std::string_view path, const std::set<std::string, std::
 
 // The files that differ between two commits. Submodules are left out, and so is what changes between a file and a
 // directory.
-FirstVersions list_versions(std::string_view raw) {
-  FirstVersions all;
+HeadVersions list_versions(std::string_view raw) {
+  HeadVersions all;
   std::set<std::string, std::less<>> dirs;
   std::set<std::string, std::less<>> left_out;
   for (const RawDiff& one : parse_raw_diff(raw)) {
@@ -65,7 +69,7 @@ FirstVersions list_versions(std::string_view raw) {
     bool is_submodule = one.old_mode == kGitSubmoduleMode || one.new_mode == kGitSubmoduleMode;
     if (is_submodule || !is_plain(path)) left_out.insert(std::move(path));
     else if (is_dir) dirs.insert(std::move(path));
-    else all.emplace(std::move(path), one.was_there() ? FirstVersion{one.old_mode, one.old_id} : FirstVersion{});
+    else all.emplace(std::move(path), one.was_there() ? HeadVersion{one.old_mode, one.old_id} : HeadVersion{});
   }
   for (const auto& [path, version] : all) {
     if (dirs.contains(path)) left_out.insert(path);
@@ -84,11 +88,11 @@ Inode number_for(std::string_view path, std::string_view id) {
   return Inode{kBaseBit | (std::uint64_t{1} << 61) | (hash & kLow)};
 }
 
-// The first versions as git writes them to a work tree, in a temporary directory.
+// The versions as git writes them to a work tree, in a temporary directory.
 class VersionSource {
  public:
   static Result<std::unique_ptr<VersionSource>> check_out(const std::string& base, const std::string& commit,
-                                                          const FirstVersions& versions) {
+                                                          const HeadVersions& versions) {
     ScratchDir scratch = WARREN_TRY(ScratchDir::make("frozen"));
     std::string work = scratch.path() + "/work";
     WARREN_TRY(make_host_dirs(work, 0700));
@@ -97,11 +101,16 @@ class VersionSource {
     Git git(work);
     git.set_limit(limits::kGitTime);
     git.use(git_dir, work, scratch.path() + "/index");
+    // For its attributes. Only what the base itself has is written: what the agent has committed is in the upper layer.
     WARREN_TRY(git.ask({"read-tree", commit}));
+    std::string entries;
     std::string names;
     for (const auto& [path, version] : versions) {
-      if (version.is_file()) names += path.substr(1) + '\0';
+      if (!version.is_file()) continue;
+      entries += fmt::format("{} {}\t{}", version.mode, version.id, path.substr(1)) + '\0';
+      names += path.substr(1) + '\0';
     }
+    WARREN_TRY(git.ask_with({"update-index", "-z", "--index-info"}, entries));
     // What git could not write, because a filter failed, is missing then, and shows as the base has it.
     Result<std::string> written = git.ask_with({"checkout-index", "-q", "-z", "--stdin"}, names);
     if (!written.ok() && written.error().code() == Code::kNotFound) return std::move(written).take_error();
@@ -122,7 +131,7 @@ class VersionSource {
 // Writes the copies, in one write unit.
 class Freezer {
  public:
-  Freezer(const AgentOverlay& overlay, const PinnedGit& pinned, const FirstVersions& versions, FileSystem* source,
+  Freezer(const AgentOverlay& overlay, const PinnedGit& pinned, const HeadVersions& versions, FileSystem* source,
           InUse in_use)
       : overlay_(overlay),
         pinned_(pinned),
@@ -149,7 +158,7 @@ class Freezer {
   }
 
  private:
-  // The base has the first version again: it shows.
+  // The base has that version again: it shows.
   Status thaw() {
     for (const UpperNode& node : tree_->nodes()) {
       bool is_frozen = node.is_untouched() && tree_->covers().contains(node.place) && node.origin != nullptr &&
@@ -209,7 +218,7 @@ class Freezer {
     return Ok{};
   }
 
-  Status show(const std::string& place, const FirstVersion& version) {
+  Status show(const std::string& place, const HeadVersion& version) {
     Result<Attributes> written = lstat(*source_, place);
     if (!written.ok()) return Ok{};
     std::string target;
@@ -229,7 +238,7 @@ class Freezer {
     return Ok{};
   }
 
-  Attributes attributes_of(const std::string& place, const FirstVersion& version, const Attributes& written,
+  Attributes attributes_of(const std::string& place, const HeadVersion& version, const Attributes& written,
                            const std::optional<Attributes>& there) const {
     Attributes as;
     as.inode = number_for(place, version.id);
@@ -287,7 +296,7 @@ class Freezer {
 
   const AgentOverlay& overlay_;
   const PinnedGit& pinned_;
-  const FirstVersions& versions_;
+  const HeadVersions& versions_;
   FileSystem* source_;  // null if no version is a file
   InUse in_use_;
   TreeFinder base_;
@@ -304,7 +313,7 @@ bool is_from_start(const Attributes& node, const PinnedGit& pinned) {
 }
 
 // Leaves out what is to show as the base has it.
-Status leave_out_live(const AgentOverlay& overlay, const PinnedGit& pinned, FirstVersions& versions) {
+Status leave_out_live(const AgentOverlay& overlay, const PinnedGit& pinned, HeadVersions& versions) {
   std::vector<std::string> applied;
   {
     auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
@@ -324,17 +333,30 @@ Status leave_out_live(const AgentOverlay& overlay, const PinnedGit& pinned, Firs
   return Ok{};
 }
 
-Result<std::optional<FirstVersions>> find_versions(const AgentOverlay& overlay, const PinnedGit& pinned) {
+// The commit that the files of the session belong to.
+Result<std::string> find_agent_commit(const AgentOverlay& overlay, const PinnedGit& pinned) {
+  std::optional<GitHeads> heads = WARREN_TRY(find_git_heads(overlay.merged, "/.git"));
+  return heads && !heads->commit.empty() ? heads->commit : pinned.head;
+}
+
+Result<std::optional<HeadVersions>> find_versions(const AgentOverlay& overlay, const PinnedGit& pinned) {
   std::optional<GitHeads> heads = WARREN_TRY(find_base_heads(overlay));
   std::string head = heads ? heads->commit : "";
-  if (pinned.head.empty() || head.empty() || head == pinned.head) return std::optional(FirstVersions());
+  if (pinned.head.empty() || head.empty() || head == pinned.head) return std::optional(HeadVersions());
+  std::string commit = WARREN_TRY(find_agent_commit(overlay, pinned));
   Git git(overlay.base_path);
   git.set_limit(limits::kGitTime);
+  std::optional<ScratchDir> borrowed;
+  if (commit != pinned.head) {
+    std::vector<TreeChange> all = WARREN_TRY(list_changes(overlay));
+    std::optional<ScratchDir> made = WARREN_TRY(borrow_commit(overlay, all, commit, git));
+    if (made) borrowed.emplace(std::move(*made));
+  }
   Captured listed =
-      WARREN_TRY(git.run({"diff-tree", "-r", "-t", "-z", "--raw", "--no-renames", "--no-abbrev", pinned.head, head}));
-  if (listed.status != 0) return std::optional(FirstVersions());  // the base does not have the commit any more
-  FirstVersions versions = list_versions(listed.output);
-  if (versions.size() > limits::kFrozenPaths) return std::optional<FirstVersions>();
+      WARREN_TRY(git.run({"diff-tree", "-r", "-t", "-z", "--raw", "--no-renames", "--no-abbrev", commit, head}));
+  if (listed.status != 0) return std::optional(HeadVersions());  // the base does not have the commit any more
+  HeadVersions versions = list_versions(listed.output);
+  if (versions.size() > limits::kFrozenPaths) return std::optional<HeadVersions>();
   WARREN_TRY(leave_out_live(overlay, pinned, versions));
   return std::optional(std::move(versions));
 }
@@ -358,7 +380,7 @@ Result<Frozen> freeze_work_tree(Agent& agent) {
   if (!overlay || agent.is_read_only()) return Frozen::kAsBefore;
   std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(*overlay));
   if (!pinned) return Frozen::kAsBefore;
-  std::optional<FirstVersions> versions = WARREN_TRY(find_versions(*overlay, *pinned));
+  std::optional<HeadVersions> versions = WARREN_TRY(find_versions(*overlay, *pinned));
   if (!versions) return Frozen::kTooMuch;
   bool has_files =
       std::any_of(versions->begin(), versions->end(), [](const auto& one) { return one.second.is_file(); });

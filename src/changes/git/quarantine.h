@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,5 +33,10 @@ ObjectFile object_file_of(std::string_view name);
 // those in "/.git". kCorrupt for a pack that git does not accept, kTooLarge.
 Status make_quarantine(const AgentOverlay& overlay, const std::vector<TreeChange>& all, Git& base,
                        const std::string& path);
+
+// Makes a commit of the agent's known to `base`, which runs in the base's repository, unless that has it. The directory
+// that this returns is in use by `base` then.
+Result<std::optional<ScratchDir>> borrow_commit(const AgentOverlay& overlay, const std::vector<TreeChange>& all,
+                                                const std::string& commit, Git& base);
 
 }  // namespace warren
