@@ -46,7 +46,8 @@ Status check_keys(Agent& first, Agent& second) {
 Status merge_copy(const std::string& draft, const OverlayAgent& second, const SessionMergeOptions& options,
                   SessionMerge& report, Clock& clock) {
   // What an apply left for the programs of a running session is not in the copy: they do not use it.
-  auto without_kept = WARREN_TRY(open_to_serve({.id_or_path = draft}, clock));
+  auto without_kept = WARREN_TRY(Agent::open({.id_or_path = draft}, clock));
+  drop_untouched(*without_kept).ignore("what is left hides the base, but loses nothing");
   WARREN_TRY(without_kept->close());
   without_kept.reset();
   OverlayAgent copy = WARREN_TRY(open_overlay({.id_or_path = draft, .commits = Commits::kGrouped}, clock));

@@ -89,7 +89,9 @@ class RunServer {
     how.audit_reads = AuditReads::kByOpening;
     if (plan_.home) home_ = WARREN_TRY(HomeLayer::open(options_.home_layer, plan_, how.hidden, clock_));
     WARREN_TRY(add_hidden_paths(session_.file(), plan_.base, how.hidden));
-    agent_ = WARREN_TRY(open_to_serve(how, clock_));
+    ToServe opened = WARREN_TRY(open_to_serve(how, clock_));
+    agent_ = std::move(opened.agent);
+    if (!opened.warning.empty()) options_.warn(opened.warning);
     show_base_head(*agent_).ignore("git works without it, and the agent may have damaged its repository");
     hidden_ = how.hidden;
     project_ = ProjectWatch::start(plan_.base, *agent_);

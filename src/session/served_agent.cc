@@ -107,7 +107,9 @@ Result<std::unique_ptr<ServedAgent>> ServedAgent::mount(const ServeOptions& opti
   how.caller = {.agent = {}, .space = Space::kUser, .door = std::move(door), .session = {}};
   how.audit_reads = AuditReads::kByOpening;
   how.may_record = true;  // the kernel refuses changes through a read-only mount
-  served->agent_ = WARREN_TRY(open_to_serve(how, clock));
+  ToServe opened = WARREN_TRY(open_to_serve(how, clock));
+  served->agent_ = std::move(opened.agent);
+  if (!opened.warning.empty() && options.warn) options.warn(opened.warning);
   bool shows_base = served->agent_->base() && !options.namespaces;
   if (shows_base) WARREN_TRY(check_outside(options.dir, *served->agent_->base()));
   if (options.namespaces) {

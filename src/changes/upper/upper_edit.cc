@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "agent/agent_state.h"
 #include "base/limits.h"
 #include "base/path.h"
@@ -59,15 +61,27 @@ Result<Dropped> drop_untouched(Agent& agent) {
   return Dropped::kSomething;
 }
 
-Result<std::unique_ptr<Agent>> open_to_serve(const AgentOptions& options, Clock& clock) {
+Result<ToServe> open_to_serve(const AgentOptions& options, Clock& clock) {
   auto agent = WARREN_TRY(Agent::open(options, clock));
   Result<Dropped> dropped = drop_untouched(*agent);  // what is left hides the base, but loses nothing
   Result<Frozen> frozen = freeze_work_tree(*agent);  // if it fails, files show as the base has them
   bool is_other = (dropped.ok() && *dropped == Dropped::kSomething) || (frozen.ok() && *frozen == Frozen::kChanged);
-  if (!is_other) return agent;
-  WARREN_TRY(agent->close());
-  agent.reset();
-  return Agent::open(options, clock);
+  ToServe opened;
+  if (!frozen.ok()) {
+    opened.warning = fmt::format("the session shows what was committed in the project since its start: {}",
+                                 frozen.error().message());
+  } else if (*frozen == Frozen::kTooMuch) {
+    opened.warning = fmt::format(
+        "the session shows what was committed in the project since its start: that is more than {} files or "
+        "{} MiB; `warren discard` lets it begin anew",
+        limits::kFrozenPaths, limits::kFrozenBytes >> 20);
+  }
+  if (is_other) {
+    WARREN_TRY(agent->close());
+    agent = WARREN_TRY(Agent::open(options, clock));
+  }
+  opened.agent = std::move(agent);
+  return opened;
 }
 
 // Whether the base has all content of a file that follows a rename there, and its metadata is the same.

@@ -27,7 +27,12 @@ enum class Dropped { kNothing, kSomething };
 Result<Dropped> drop_untouched(Agent& agent);
 
 // Opens an agent for a mount or a run. What is left from one that was killed is dropped first, since it hides the base.
-Result<std::unique_ptr<Agent>> open_to_serve(const AgentOptions& options, Clock& clock);
+// The files of a session in a git repository become those of its HEAD (changes/git/frozen_tree.h).
+struct ToServe {
+  std::unique_ptr<Agent> agent;
+  std::string warning;  // "" if there is none
+};
+Result<ToServe> open_to_serve(const AgentOptions& options, Clock& clock);
 
 // Use it within one write unit of the upper layer. Paths are those of the merged tree. A directory that exists in the
 // upper layer only because of nodes below it is removed with them; the others keep their times. The merged tree of the

@@ -247,7 +247,8 @@ Result<Exit> run_checkpoint_prune(Context& context, const Arguments& args) {
 
 // What an apply left in the agent for the programs that use it hides the base, and nobody uses the fork yet.
 Status drop_kept(const std::string& path, Clock& clock) {
-  auto agent = WARREN_TRY(open_to_serve({.id_or_path = path}, clock));
+  auto agent = WARREN_TRY(Agent::open({.id_or_path = path}, clock));
+  WARREN_TRY(drop_untouched(*agent));
   return agent->close();
 }
 
