@@ -40,10 +40,12 @@ bool ProjectWatch::has_moved(Agent& agent) {
   auto now = std::chrono::steady_clock::now();
   if (!watch_.take().empty()) look_until_ = now + kLookFor;
   if (now >= look_until_) return false;
-  std::string commit = commit_of_base(agent);
-  if (commit.empty() || commit == commit_) return false;
-  commit_ = std::move(commit);
+  commit_ = commit_of_base(agent);
+  if (commit_.empty() || commit_ == followed_) return false;
+  look_until_ = now + kLookFor;
   return true;
 }
+
+void ProjectWatch::set_followed() { followed_ = commit_; }
 
 }  // namespace warren

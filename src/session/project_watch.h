@@ -22,13 +22,15 @@ class ProjectWatch {
   // How long to wait, at most, until has_moved() must be called again. `otherwise`: what the caller would wait; -1: for
   // ever.
   int patience_ms(int otherwise) const;
-  // Whether HEAD is another commit than when this was last true.
+  // Whether HEAD is another commit than the one that was followed last.
   bool has_moved(Agent& agent);
+  void set_followed();  // that commit; otherwise has_moved() says so again
 
  private:
-  ProjectWatch(DirWatch watch, std::string commit) : watch_(std::move(watch)), commit_(std::move(commit)) {}
+  ProjectWatch(DirWatch watch, std::string commit) : watch_(std::move(watch)), followed_(std::move(commit)) {}
 
   DirWatch watch_;
+  std::string followed_;
   std::string commit_;
   std::chrono::steady_clock::time_point look_until_;
 };

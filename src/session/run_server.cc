@@ -148,7 +148,7 @@ class RunServer {
       if (has_had_commands && project_) patience = project_->patience_ms(patience);
       int ready = ::poll(all.data(), all.size(), patience);
       if (ready < 0 && errno == EINTR) continue;
-      if (project_ && project_->has_moved(*agent_)) follow_project();
+      if (project_ && project_->has_moved(*agent_) && follow_project().ok()) project_->set_followed();
       if (has_had_commands) {
         if (home_) home_->write_sign_ins(HomeLayer::WhenToWrite::kAtRest);
         checkpoints_->take_due();
@@ -183,16 +183,17 @@ class RunServer {
     return Ok{};
   }
 
-  // What was committed in the base does not show, and can be merged from now on. Through an agent object of its own:
-  // the one that is mounted takes it for a change by somebody else, which it is.
-  void follow_project() {
+  // What was committed in the base does not show, and can be merged from now on. Through agent objects of their own: the
+  // one that is mounted takes both for changes by somebody else, and the kernel gets to know.
+  Status follow_project() {
     AgentOptions how{.id_or_path = session_.file(), .durability = Durability::kProcess};
     how.hidden = hidden_;
-    Result<std::unique_ptr<Agent>> other = Agent::open(how, clock_);
-    if (!other.ok()) return;
-    freeze_work_tree(**other).ignore("its files then show as the base has them");
-    (*other)->close().ignore("each of its changes is committed");
-    show_base_head(*agent_).ignore("git works without it, and the agent may have damaged its repository");
+    auto frozen = WARREN_TRY(Agent::open(how, clock_));
+    WARREN_TRY(freeze_work_tree(*frozen));
+    WARREN_TRY(frozen->close());
+    auto other = WARREN_TRY(Agent::open(how, clock_));
+    show_base_head(*other).ignore("git works without it, and the agent may have damaged its repository");
+    return other->close();
   }
 
   // For the run as a whole where we may, and for each process elsewhere.
