@@ -6,7 +6,9 @@
 Needs root.
 """
 import json
+import os
 import pathlib
+import shutil
 import sys
 import unittest
 
@@ -86,6 +88,39 @@ class WhateverTheHostDoes(State):
         self.git("merge", "--abort")
         self.apply()
         self.assertEqual(self.git("log", "-1", "--format=%s %p", "warren/s"), "mine " + self.git("rev-parse", "--short", "main"))
+
+    def test_a_command_under_way_on_the_host_is_waited_for(self):
+        self.git("branch", "release")
+        self.host_commit("newer", "1\n")
+        self.git("checkout", "-q", "release")
+        index, of_release, lock = (self.base / ".git" / name for name in ("index", "of-release", "index.lock"))
+        shutil.copy2(index, of_release)
+        self.git("checkout", "-q", "main")
+        lock.touch()
+
+        def has_begun():
+            os.utime(lock)  # as that of a command which has just begun
+            return any(self.world.home.rglob("*.new"))
+
+        with self.world.start("run", "--session", "s", "--", "sh", "-ec", "git diff --cached --stat; git branch --show-current",
+                              text=True) as running:
+            sandboxed.wait_for(has_begun, "the session was not begun")
+            # What `git checkout release` does while it holds the lock.
+            of_release.rename(index)
+            self.git("symbolic-ref", "HEAD", "refs/heads/release")
+            lock.unlink()
+            out, said = running.communicate(timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertEqual((running.returncode, out), (0, "release\n"), said)
+
+    def test_a_lock_that_stays_is_named_and_the_state_before_it_is_taken(self):
+        lock = self.base / ".git/index.lock"
+        lock.touch()
+        os.utime(lock, (1, 1))
+        done = self.inside("git status --short --branch")
+        self.assertEqual(done.stdout, "## main\n")
+        self.assertIn("git is at work in", done.stderr)
+        self.assertIn("/.git/index.lock' exists; the session begins with the state before that", done.stderr)
+        lock.unlink()
 
     def test_a_merge_that_is_under_way_at_the_start_is_the_agents_too(self):
         self.git("checkout", "-q", "-b", "other")
