@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cmath>
 #include <csignal>
 
@@ -32,7 +33,8 @@ constexpr std::size_t kQuotedBytes = 100;  // of garbage, in messages
 constexpr std::size_t kLineOverhead = 1U << 20;
 constexpr std::chrono::milliseconds kEndPatience{2'000};
 constexpr std::chrono::milliseconds kUnansweredPause{2'000};
-constexpr int kPipeBytes = 1 << 20;  // as far as the system allows: fewer turns for large values
+constexpr int kPipeBytes = 1 << 20;             // as far as the system allows: fewer turns for large values
+constexpr std::size_t kPassedBytes = 1U << 20;  // passed on at once
 constexpr std::size_t kListKeys = 1'000;
 
 // The codes that a program may answer with; anything else is kIo.
@@ -146,6 +148,7 @@ Status ExecBlobs::start(std::int64_t deadline_ns) {
   Fd ours(ends[0]);
   Fd theirs(ends[1]);
   Pipe output = WARREN_TRY(open_pipe());
+  Pipe errors = WARREN_TRY(open_pipe());
   std::vector<std::string> words{"/bin/sh", "-c", "exec " + options_.command};
   std::vector<char*> argv = exec_strings(words);
   posix_spawn_file_actions_t actions;
@@ -153,6 +156,7 @@ Status ExecBlobs::start(std::int64_t deadline_ns) {
   if (!options_.directory.empty()) ::posix_spawn_file_actions_addchdir_np(&actions, options_.directory.c_str());
   ::posix_spawn_file_actions_adddup2(&actions, theirs.get(), 0);
   ::posix_spawn_file_actions_adddup2(&actions, output.writer.get(), 1);
+  ::posix_spawn_file_actions_adddup2(&actions, errors.writer.get(), 2);
   // A group of its own, so that the terminal's keys end us and not it, before the last writes. Signals as usual.
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
@@ -173,15 +177,20 @@ Status ExecBlobs::start(std::int64_t deadline_ns) {
   WARREN_TRY(start_watcher());
   theirs = Fd();  // so that its end is seen
   output.writer = Fd();
+  errors.writer = Fd();
+  ::fcntl(errors.reader.get(), F_SETPIPE_SZ, kPipeBytes);
   ::fcntl(output.reader.get(), F_SETPIPE_SZ, kPipeBytes);
   ::setsockopt(ours.get(), SOL_SOCKET, SO_SNDBUF, &kPipeBytes, sizeof kPipeBytes);
   input_ = std::move(ours);
   output_ = std::move(output.reader);
+  errors_ = std::move(errors.reader);
   received_.clear();
+  ::fcntl(errors_.get(), F_SETFL, O_NONBLOCK);
   ::fcntl(input_.get(), F_SETFL, O_NONBLOCK);
   ::fcntl(output_.get(), F_SETFL, O_NONBLOCK);
 
   Json hello = WARREN_TRY(receive_object(deadline_ns));
+  pass_messages();
   if (!hello.contains("warren") || hello["warren"] != kProtocol) {
     return broken(fmt::format("it does not begin with {{\"warren\": {}}}", kProtocol));
   }
@@ -257,7 +266,27 @@ void ExecBlobs::end(std::chrono::milliseconds patience) {
   }
   pid_ = -1;
   output_ = Fd();
+  pass_messages();
+  errors_ = Fd();
   received_.clear();
+}
+
+// To our own standard error, wherever that is by now. Had the program ours itself, it would keep that of whoever
+// started a mount open for as long as the mount lasts, and a caller who reads it to its end would wait.
+void ExecBlobs::pass_messages() {
+  std::array<char, PIPE_BUF> buffer;
+  for (std::size_t passed = 0; errors_.is_open() && passed < kPassedBytes;) {
+    ssize_t got = ::read(errors_.get(), buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got == 0) errors_ = Fd();  // it has closed it
+    if (got <= 0) return;
+    passed += static_cast<std::size_t>(got);
+    pollfd ours{STDERR_FILENO, POLLOUT, 0};
+    bool is_read = ::poll(&ours, 1, 0) == 1 && ours.revents == POLLOUT;  // then there is space for PIPE_BUF bytes
+    if (!is_read) continue;                                              // a full or broken pipe must not stop us
+    write_all(STDERR_FILENO, as_bytes(std::string_view(buffer.data(), static_cast<std::size_t>(got))))
+        .ignore("nobody reads them");
+  }
 }
 
 // Whatever it would say next belongs to nothing we know.
@@ -274,10 +303,11 @@ Status ExecBlobs::wait_for(int fd, short events, std::int64_t deadline_ns) {
       unanswered_until_ns_ = clock_.monotonic_ns() + pause.count();
       return broken(fmt::format("no answer within {} ms", options_.timeout.count()));
     }
-    pollfd one{fd, events, 0};
-    int ready = ::poll(&one, 1, static_cast<int>(std::min<std::int64_t>(left_ms, 60'000)));
-    if (ready > 0) return Ok{};
+    std::array<pollfd, 2> both{{{fd, events, 0}, {errors_.is_open() ? errors_.get() : -1, POLLIN, 0}}};
+    int ready = ::poll(both.data(), both.size(), static_cast<int>(std::min<std::int64_t>(left_ms, 60'000)));
     if (ready < 0 && errno != EINTR) return system_error(errno, "wait for the backend");
+    if (ready > 0 && both[1].revents != 0) pass_messages();
+    if (ready > 0 && both[0].revents != 0) return Ok{};
   }
 }
 
@@ -335,6 +365,7 @@ Result<Json> ExecBlobs::call_once(const Json& request, std::int64_t deadline_ns)
   numbered["id"] = ++next_id_;
   WARREN_TRY(send_line(dump_json(numbered) + "\n", deadline_ns));
   Json answer = WARREN_TRY(receive_object(deadline_ns));
+  pass_messages();
   if (!answer.contains("id") || answer["id"] != next_id_) {
     return broken(fmt::format("its answer is not to the request with the id {}", next_id_));
   }
