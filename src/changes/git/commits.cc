@@ -8,7 +8,6 @@
 
 #include "base/ascii.h"
 #include "base/path.h"
-#include "changes/git/git_refs.h"
 #include "changes/git/pinned_git.h"
 #include "changes/git/quarantine.h"
 #include "fs/path_ops.h"
@@ -30,7 +29,24 @@ Result<std::string> find_ref_with(Git& git, const std::string& commit) {
   return git.ask({"for-each-ref", "--count=1", "--contains=" + commit, "--format=%(refname:short)"});
 }
 
-// Of the base's repository. In a linked worktree .git is a file, and git knows where the references are.
+// Those that the base's references do not name, and did not at the agent's start. HEAD's first; each commit once.
+std::vector<AgentBranch> list_candidates(const GitHeads& agent, const GitHeads& base, const std::string& start,
+                                         const std::optional<PinnedGit>& pinned) {
+  std::set<std::string> known{base.commit, start, ""};
+  for (const auto& [name, commit] : base.branches) known.insert(commit);
+  if (pinned) {
+    for (const auto& [name, commit] : pinned->references) known.insert(commit);
+  }
+  std::vector<AgentBranch> found;
+  if (known.insert(agent.commit).second) found.push_back({agent.branch, agent.commit});
+  for (const auto& [name, commit] : agent.branches) {
+    if (known.insert(commit).second) found.push_back({name, commit});
+  }
+  return found;
+}
+
+}  // namespace
+
 Result<std::optional<GitHeads>> find_base_heads(const AgentOverlay& overlay) {
   Result<Attributes> node = lstat(overlay.base, kGitDir);
   if (!node.ok() || !node->is_file()) return find_git_heads(overlay.base, kGitDir);
@@ -49,24 +65,6 @@ Result<std::optional<GitHeads>> find_base_heads(const AgentOverlay& overlay) {
   if (head.status == 0) heads.commit = trimmed(head.output, kWhitespace);
   return std::optional(std::move(heads));
 }
-
-// Those that the base's references do not name, and did not at the agent's start. HEAD's first; each commit once.
-std::vector<AgentBranch> list_candidates(const GitHeads& agent, const GitHeads& base, const std::string& start,
-                                         const std::optional<PinnedGit>& pinned) {
-  std::set<std::string> known{base.commit, start, ""};
-  for (const auto& [name, commit] : base.branches) known.insert(commit);
-  if (pinned) {
-    for (const auto& [name, commit] : pinned->references) known.insert(commit);
-  }
-  std::vector<AgentBranch> found;
-  if (known.insert(agent.commit).second) found.push_back({agent.branch, agent.commit});
-  for (const auto& [name, commit] : agent.branches) {
-    if (known.insert(commit).second) found.push_back({name, commit});
-  }
-  return found;
-}
-
-}  // namespace
 
 Result<std::optional<AgentCommits>> find_commits(const AgentOverlay& overlay) {
   std::optional<AgentCommits> none;
@@ -215,7 +213,27 @@ Result<CommitImport::BranchState> CommitImport::look_at_branch(const std::string
                  "--branch NAME takes another one");
   }
   bool is_behind = WARREN_TRY(joined_.succeeds({"merge-base", "--is-ancestor", old, commit_}));
-  return is_behind ? BranchState::kBehind : BranchState::kOther;
+  if (is_behind) return BranchState::kBehind;
+  bool is_own = WARREN_TRY(is_own_branch(branch, old));
+  return is_own ? BranchState::kOwn : BranchState::kOther;
+}
+
+std::string CommitImport::log_message() const {
+  return writer_.empty() ? "warren: commits of an agent" : fmt::format("warren: commits of agent {}", writer_);
+}
+
+// By the log of the branch, which no agent can write. Commits that one of the agent's branches still has were not
+// replaced.
+Result<bool> CommitImport::is_own_branch(const std::string& branch, const std::string& old) {
+  if (writer_.empty()) return false;
+  Captured last = WARREN_TRY(base_.run({"log", "-g", "-1", "--format=%H %gs", "refs/heads/" + branch, "--"}));
+  if (last.status != 0 || trimmed(last.output, kWhitespace) != old + " " + log_message()) return false;
+  std::optional<GitHeads> heads = WARREN_TRY(find_git_heads(overlay_.merged, kGitDir));
+  if (!heads) return false;
+  std::string asked = old + "\n";
+  for (const auto& [name, commit] : heads->branches) asked += fmt::format("^{}\n", commit);
+  std::string left = WARREN_TRY(joined_.ask_with({"rev-list", "-1", "--ignore-missing", "--stdin"}, asked));
+  return !left.empty();
 }
 
 Status CommitImport::bring(const std::string& branch, ReplaceBranch replace) {
@@ -238,8 +256,8 @@ Status CommitImport::bring(const std::string& branch, ReplaceBranch replace) {
   if (fetched.status != 0) return damaged(fetched);
   Captured whole = WARREN_TRY(base_.run({"rev-list", "--objects", "--quiet", commit_, "--not", "--all"}));
   if (whole.status != 0) return damaged(whole);
-  Captured written =
-      WARREN_TRY(base_.run({"update-ref", "-m", "warren: commits of an agent", "refs/heads/" + branch, commit_, old}));
+  Captured written = WARREN_TRY(
+      base_.run({"update-ref", "--create-reflog", "-m", log_message(), "refs/heads/" + branch, commit_, old}));
   if (written.status == 0) return Ok{};
   return Error(Code::kExists,
                fmt::format("cannot write the branch {}: {}", quote(branch), trimmed(written.errors, kWhitespace)));

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/path.h"
+#include "changes/git/commits.h"
 #include "changes/git/git_state.h"
 #include "fs/path_ops.h"
 #include "fs/tree_ops.h"
@@ -165,7 +166,7 @@ Status show_base_head(Agent& agent) {
   if (!overlay) return Ok{};
   std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(*overlay));
   if (!pinned) return Ok{};
-  std::optional<GitHeads> heads = WARREN_TRY(find_git_heads(overlay->base, std::string(kPinnedDir)));
+  std::optional<GitHeads> heads = WARREN_TRY(find_base_heads(*overlay));
   if (!heads || heads->commit.empty()) return Ok{};
   Attributes git = WARREN_TRY(lstat(overlay->merged, kPinnedDir));
   WARREN_TRY(write_file(overlay->merged, kReference, as_bytes(heads->commit + "\n"), {.owner = git.owner}));

@@ -50,7 +50,7 @@ Result<std::optional<PinnedGit>> find_pinned_git(const AgentOverlay& overlay);
 Result<bool> pin_git(const AgentOverlay& overlay);
 Result<bool> pin_git(Agent& agent);  // false without a base
 // Writes the commit that the base's HEAD has now as the reference `refs/warren/base` of a pinned state, so that an
-// agent can merge newer work of the base. Not if the base's `.git` is no directory.
+// agent can merge newer work of the base. Runs git for the base of a linked worktree.
 Status show_base_head(Agent& agent);
 // Drops the agent's `.git` with everything that the agent did in it, and pins the state that the base has now.
 Status pin_git_again(const AgentOverlay& overlay);
