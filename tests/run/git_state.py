@@ -473,6 +473,37 @@ class Vanishes(State):
         self.apply()
         self.assertIn("the stash", self.listed())
 
+    def squash(self):
+        self.inside(f"echo 1 > n; git add n; {BOT} commit -qm n; echo 2 > file; {COMMIT} two")
+        self.apply()
+        self.git("merge", "-q", "--squash", "warren/s")
+        self.git("commit", "-qm", "squashed")
+        self.git("branch", "-q", "-D", "warren/s")
+
+    def test_after_a_squash_merge(self):
+        self.squash()
+        self.assertNotIn("commits", self.listed())
+        self.assertNotIn("new commits", self.warren("diff", "session:s"))
+        self.assertIn("what the agent's commits change is already in your HEAD, as other commits", self.apply())
+        self.assertEqual(self.git("branch", "--list", "warren/*"), "")
+        self.assertEqual(self.world.sessions(), [])
+        self.inside(f"echo 3 > n; {COMMIT} three")
+        self.assertIn("branch warren/s: 1 commit", self.apply())
+
+    def test_not_after_a_squash_merge_of_a_part(self):
+        self.squash()
+        self.git("revert", "--no-edit", "HEAD")
+        self.git("checkout", "HEAD~1", "--", "n")
+        self.git("commit", "-qm", "only n")
+        self.assertIn("commits", self.listed())
+        self.assertIn("branch warren/s: 2 commits", self.apply())
+
+    def test_not_with_a_branch_that_was_only_deleted(self):
+        self.inside(f"echo 1 > n; git add n; {BOT} commit -qm n; {BOT} commit -q --allow-empty -m again")
+        self.apply()
+        self.git("branch", "-q", "-D", "warren/s")
+        self.assertIn("branch warren/s: 2 commits", self.apply())
+
     def test_not_with_a_commit_that_was_reset_after_an_amendment(self):
         self.inside(f"echo 1 > n; git add n; {BOT} commit -qm n; {BOT} commit -q --amend -m n2; git reset -q --hard HEAD~1")
         self.apply()

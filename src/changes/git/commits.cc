@@ -29,6 +29,24 @@ Result<std::string> find_ref_with(Git& git, const std::string& commit) {
   return git.ask({"for-each-ref", "--count=1", "--contains=" + commit, "--format=%(refname:short)"});
 }
 
+// Whether the repository has the commit from an earlier apply, no reference leads to it any more, and HEAD has every
+// file that it changes in the same version: it was merged as another commit (`git merge --squash`).
+Result<bool> is_in_head_otherwise(Git& git, const std::string& commit) {
+  if (!WARREN_TRY(git.succeeds({"cat-file", "-e", commit + "^{commit}"}))) return false;
+  Captured common = WARREN_TRY(git.run({"merge-base", "HEAD", commit}));
+  if (common.status != 0) return false;
+  auto differing = [&](const std::string& from) -> Result<std::set<std::string>> {
+    Captured listed = WARREN_TRY(git.run({"diff-tree", "-r", "-z", "--name-only", "--no-renames", from, commit}));
+    if (listed.status != 0) return Error(Code::kInvalid, std::string(trimmed(listed.errors, kWhitespace)));
+    std::vector<std::string> names = split_at_nul(listed.output);
+    return std::set<std::string>(names.begin(), names.end());
+  };
+  std::set<std::string> changed = WARREN_TRY(differing(std::string(trimmed(common.output, kWhitespace))));
+  std::set<std::string> missing = WARREN_TRY(differing("HEAD"));
+  return !changed.empty() &&
+         std::none_of(changed.begin(), changed.end(), [&](const std::string& name) { return missing.contains(name); });
+}
+
 // Those that the base's references do not name, and did not at the agent's start. HEAD's first; each commit once.
 std::vector<AgentBranch> list_candidates(const GitHeads& agent, const GitHeads& base, const std::string& start,
                                          const std::optional<PinnedGit>& pinned) {
@@ -87,7 +105,10 @@ Result<std::optional<AgentCommits>> find_commits(const AgentOverlay& overlay) {
   Git git = git_in(overlay.base_path);
   for (AgentBranch& one : candidates) {
     std::string container = WARREN_TRY(find_ref_with(git, one.commit));
-    if (container.empty()) commits.brings.push_back(std::move(one));
+    if (!container.empty()) continue;
+    bool is_merged_otherwise = WARREN_TRY(is_in_head_otherwise(git, one.commit));
+    if (!is_merged_otherwise) commits.brings.push_back(std::move(one));
+    else if (one.commit == commits.head) commits.is_head_squashed = true;
   }
   if (!is_moved && commits.brings.empty()) return none;
   return std::optional(std::move(commits));

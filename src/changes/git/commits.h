@@ -27,7 +27,8 @@ namespace limits {
 inline constexpr std::size_t kGitNewBranches = 64;  // branches with commits of the agent
 }  // namespace limits
 
-// A branch of the agent's repository with commits that no branch or tag of the base's repository contains.
+// A branch of the agent's repository with commits that no branch or tag of the base's repository contains, and that
+// were not merged there as other commits.
 struct AgentBranch {
   std::string name;  // "" if HEAD names a commit instead of a branch
   std::string commit;
@@ -37,6 +38,7 @@ struct AgentCommits {
   std::string start;                // HEAD when the agent was created; "" if unknown
   std::string head;                 // the agent's HEAD; "" before the first commit
   std::vector<AgentBranch> brings;  // that of HEAD first
+  bool is_head_squashed = false;    // the base has what the agent's HEAD changes, as other commits
 };
 
 // HEAD and branches of the base's repository. In a linked worktree `.git` is a file, and git is asked where they are.

@@ -267,6 +267,8 @@ void print_commits(Context& context, const Arguments& args, const CommitsPlan& p
     if (!args.has("dry-run")) print_merge_advice(out, plan.branch, plan.outlook);
   } else if (!plan.container.empty()) {
     out.print("the agent's commits are already in {}\n", out.name(plan.container));
+  } else if (plan.found.is_head_squashed) {
+    out.print("what the agent's commits change is already in your HEAD, as other commits\n");
   }
   if (plan.committed > 0) {
     out.print("{} in the commits, not written as {}\n",
