@@ -319,6 +319,7 @@ class Sessions(unittest.TestCase):
         error = self.error_of(server.call("apply"))
         self.assertEqual(error["error_type"], "denied")
         self.assertIn("1 file in the commits is not a change of this session: /file", error["message"])
+        self.assertEqual(error["next_action_hint"], "Ask the operator, who can look at it and agree.")
         self.assertNotIn("--", json.dumps(error))
         self.git("branch", "warren/g", self.git("commit-tree", "-m", "another", "HEAD^{tree}"))
         error = self.error_of(server.call("apply"))

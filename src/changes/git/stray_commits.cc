@@ -1,7 +1,6 @@
 #include "changes/git/stray_commits.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -19,6 +18,7 @@ namespace warren {
 namespace {
 
 constexpr std::string_view kOwnObjects = "/.git/objects/";
+constexpr std::size_t kIndexAt = 2;  // in a list of a commit and its parents
 
 // The lines of a text, without those that are empty.
 template <class Visit>
@@ -120,6 +120,16 @@ std::set<std::string> list_replaced(FileSystem& fs) {
   return replaced;
 }
 
+std::vector<std::string> split_words(std::string_view line) {
+  std::vector<std::string> words;
+  while (!line.empty()) {
+    std::size_t end = std::min(line.find(' '), line.size());
+    if (end > 0) words.emplace_back(line.substr(0, end));
+    line.remove_prefix(std::min(line.size(), end + 1));
+  }
+  return words;
+}
+
 // Looks at the objects of one agent's repository.
 class StrayLook {
  public:
@@ -187,29 +197,27 @@ class StrayLook {
 
   // A stash is a commit whose second parent has the index; a third one has untracked files.
   Status leave_out_stashes() {
-    if (strays_.empty()) return Ok{};
     std::string asked;
     for (const std::string& id : strays_) asked += id + "\n";
-    std::string listed = WARREN_TRY(ask_quarantine({"log", "--no-walk", "--stdin", "--format=%H %P%x09%s"}, asked));
-    std::map<std::string, std::string, std::less<>> subjects;
+    if (asked.empty()) return Ok{};
+    std::string listed = WARREN_TRY(ask_quarantine({"rev-list", "--no-walk", "--parents", "--stdin"}, asked));
     std::vector<std::vector<std::string>> families;  // each commit with its parents
+    std::string second_parents;
     for_each_line(listed, [&](std::string_view line) {
-      std::size_t tab = std::min(line.find('\t'), line.size());
-      std::vector<std::string> family;
-      for (std::string_view rest = line.substr(0, tab); !rest.empty();) {
-        std::size_t end = std::min(rest.find(' '), rest.size());
-        if (end > 0) family.emplace_back(rest.substr(0, end));
-        rest.remove_prefix(std::min(rest.size(), end + 1));
-      }
-      if (family.empty()) return;
-      subjects.emplace(family[0], line.substr(std::min(tab + 1, line.size())));
+      std::vector<std::string> family = split_words(line);
+      if (family.size() <= kIndexAt) return;
+      second_parents += family[kIndexAt] + "\n";
       families.push_back(std::move(family));
     });
+    if (families.empty()) return Ok{};
+    std::string named = WARREN_TRY(ask_quarantine({"log", "--no-walk", "--stdin", "--format=%H %s"}, second_parents));
+    std::set<std::string> indexes;
+    for_each_line(named, [&](std::string_view line) {
+      std::size_t space = std::min(line.find(' '), line.size());
+      if (line.substr(space).starts_with(" index on ")) indexes.emplace(line.substr(0, space));
+    });
     for (const std::vector<std::string>& family : families) {
-      constexpr std::size_t kIndexAt = 2;
-      if (family.size() <= kIndexAt) continue;
-      auto index = subjects.find(family[kIndexAt]);
-      if (index == subjects.end() || !index->second.starts_with("index on ")) continue;
+      if (!indexes.contains(family[kIndexAt])) continue;
       replaced_.insert(family[0]);
       strays_.erase(family[0]);
       for (std::size_t i = kIndexAt; i < family.size(); ++i) strays_.erase(family[i]);

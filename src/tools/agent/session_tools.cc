@@ -185,7 +185,7 @@ Status check_no_questions(const Json& plan) {
   Json asks = plan.value("asks", Json::array());
   if (asks.empty()) return Ok{};
   return Error(Code::kDenied, fmt::format("nothing was applied: {}", asks[0].value("why", "")),
-               "Ask the operator: `warren apply` lets them look at it and agree.");
+               "Ask the operator, who can look at it and agree.");
 }
 
 // Commits arrive as a branch, and their files are not written: "2 commits, as the branch 'warren/fix'".
