@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <climits>
 #include <cmath>
 #include <csignal>
 
@@ -17,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "backends/blob/blob_key.h"
+#include "backends/blob/exec_messages.h"
 #include "base/base64.h"
 #include "base/path.h"
 #include "base/printable.h"
@@ -33,8 +33,7 @@ constexpr std::size_t kQuotedBytes = 100;  // of garbage, in messages
 constexpr std::size_t kLineOverhead = 1U << 20;
 constexpr std::chrono::milliseconds kEndPatience{2'000};
 constexpr std::chrono::milliseconds kUnansweredPause{2'000};
-constexpr int kPipeBytes = 1 << 20;             // as far as the system allows: fewer turns for large values
-constexpr std::size_t kPassedBytes = 1U << 20;  // passed on at once
+constexpr int kPipeBytes = 1 << 20;  // as far as the system allows: fewer turns for large values
 constexpr std::size_t kListKeys = 1'000;
 
 // The codes that a program may answer with; anything else is kIo.
@@ -121,6 +120,24 @@ std::string from_after(std::string after) {
   return after + '\0';
 }
 
+BlobAbilities abilities_in(const Json& hello) {
+  BlobAbilities found{.conditional_puts = false, .ttl = false, .largest = ExecBlobs::kLargest};
+  if (hello.contains("abilities") && hello["abilities"].is_object()) {
+    const Json& says = hello["abilities"];
+    auto flag = [&](const char* name, bool usual) {
+      return says.contains(name) && says[name].is_boolean() ? says[name].get<bool>() : usual;
+    };
+    found.conditional_puts = flag("conditional_puts", false);
+    found.conditional_removals = flag("conditional_removals", false);
+    found.ttl = flag("ttl", false);
+    found.lasts = flag("lasts", true);
+    if (says.contains("largest") && says["largest"].is_number_unsigned()) {
+      found.largest = std::min(ExecBlobs::kLargest, says["largest"].get<std::uint64_t>());
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ExecBlobs>> ExecBlobs::open(ExecOptions options, Clock& clock) {
@@ -190,25 +207,11 @@ Status ExecBlobs::start(std::int64_t deadline_ns) {
   ::fcntl(output_.get(), F_SETFL, O_NONBLOCK);
 
   Json hello = WARREN_TRY(receive_object(deadline_ns));
-  pass_messages();
+  pass_messages(errors_);
   if (!hello.contains("warren") || hello["warren"] != kProtocol) {
     return broken(fmt::format("it does not begin with {{\"warren\": {}}}", kProtocol));
   }
-  BlobAbilities found{.conditional_puts = false, .ttl = false, .largest = kLargest};
-  if (hello.contains("abilities") && hello["abilities"].is_object()) {
-    const Json& says = hello["abilities"];
-    auto flag = [&](const char* name, bool usual) {
-      return says.contains(name) && says[name].is_boolean() ? says[name].get<bool>() : usual;
-    };
-    found.conditional_puts = flag("conditional_puts", false);
-    found.conditional_removals = flag("conditional_removals", false);
-    found.ttl = flag("ttl", false);
-    found.lasts = flag("lasts", true);
-    if (says.contains("largest") && says["largest"].is_number_unsigned()) {
-      found.largest = std::min(kLargest, says["largest"].get<std::uint64_t>());
-    }
-  }
-  if (next_id_ == 1) abilities_ = found;  // later programs are the same one again
+  if (next_id_ == 1) abilities_ = abilities_in(hello);  // later programs are the same one again
   return Ok{};
 }
 
@@ -266,27 +269,9 @@ void ExecBlobs::end(std::chrono::milliseconds patience) {
   }
   pid_ = -1;
   output_ = Fd();
-  pass_messages();
+  pass_messages(errors_);
   errors_ = Fd();
   received_.clear();
-}
-
-// To our own standard error, wherever that is by now. Had the program ours itself, it would keep that of whoever
-// started a mount open for as long as the mount lasts, and a caller who reads it to its end would wait.
-void ExecBlobs::pass_messages() {
-  std::array<char, PIPE_BUF> buffer;
-  for (std::size_t passed = 0; errors_.is_open() && passed < kPassedBytes;) {
-    ssize_t got = ::read(errors_.get(), buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got == 0) errors_ = Fd();  // it has closed it
-    if (got <= 0) return;
-    passed += static_cast<std::size_t>(got);
-    pollfd ours{STDERR_FILENO, POLLOUT, 0};
-    bool is_read = ::poll(&ours, 1, 0) == 1 && ours.revents == POLLOUT;  // then there is space for PIPE_BUF bytes
-    if (!is_read) continue;                                              // a full or broken pipe must not stop us
-    write_all(STDERR_FILENO, as_bytes(std::string_view(buffer.data(), static_cast<std::size_t>(got))))
-        .ignore("nobody reads them");
-  }
 }
 
 // Whatever it would say next belongs to nothing we know.
@@ -306,7 +291,7 @@ Status ExecBlobs::wait_for(int fd, short events, std::int64_t deadline_ns) {
     std::array<pollfd, 2> both{{{fd, events, 0}, {errors_.is_open() ? errors_.get() : -1, POLLIN, 0}}};
     int ready = ::poll(both.data(), both.size(), static_cast<int>(std::min<std::int64_t>(left_ms, 60'000)));
     if (ready < 0 && errno != EINTR) return system_error(errno, "wait for the backend");
-    if (ready > 0 && both[1].revents != 0) pass_messages();
+    if (ready > 0 && both[1].revents != 0) pass_messages(errors_);
     if (ready > 0 && both[0].revents != 0) return Ok{};
   }
 }
@@ -365,7 +350,7 @@ Result<Json> ExecBlobs::call_once(const Json& request, std::int64_t deadline_ns)
   numbered["id"] = ++next_id_;
   WARREN_TRY(send_line(dump_json(numbered) + "\n", deadline_ns));
   Json answer = WARREN_TRY(receive_object(deadline_ns));
-  pass_messages();
+  pass_messages(errors_);
   if (!answer.contains("id") || answer["id"] != next_id_) {
     return broken(fmt::format("its answer is not to the request with the id {}", next_id_));
   }

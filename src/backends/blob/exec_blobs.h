@@ -61,7 +61,6 @@ class ExecBlobs final : public BlobStore {
   Result<std::string> receive_line(std::int64_t deadline_ns);
   Result<Json> receive_object(std::int64_t deadline_ns);
   Status wait_for(int fd, short events, std::int64_t deadline_ns);
-  void pass_messages();
   Error broken(std::string message);
   Result<bool> remove_version(std::string_view key, const std::optional<std::string>& if_match);
   Result<std::vector<BlobInfo>> list_keys(const std::string& prefix, const std::string& after, std::size_t limit);

@@ -8,9 +8,11 @@
 
 #include "base/ascii.h"
 #include "base/path.h"
+#include "base/printable.h"
 #include "changes/git/pinned_git.h"
 #include "changes/git/quarantine.h"
 #include "fs/path_ops.h"
+#include "store/identity.h"
 
 namespace warren {
 namespace {
@@ -237,6 +239,14 @@ Result<CommitImport::BranchState> CommitImport::look_at_branch(const std::string
   if (is_behind) return BranchState::kBehind;
   bool is_own = WARREN_TRY(is_own_branch(branch, old));
   return is_own ? BranchState::kOwn : BranchState::kOther;
+}
+
+Status CommitImport::set_writer(Agent& agent) {
+  Store& store = agent.store();
+  std::optional<std::string> identity = WARREN_TRY(find_identity(store));
+  if (!identity && !store.is_read_only()) identity = WARREN_TRY(ensure_identity(store));
+  if (identity) writer_ = fmt::format("{} ({})", printable(agent.id()), *identity);
+  return Ok{};
 }
 
 std::string CommitImport::log_message() const {

@@ -114,9 +114,9 @@ class CommitImport {
   // What `git merge` of the commit meets in the base, as far as it can be known before.
   Result<MergeOutlook> foresee_merge();
 
-  // Says in the log of each branch that it writes who did: text that only this agent has. Without, a branch is never
-  // kOwn.
-  void set_writer(std::string writer) { writer_ = std::move(writer); }
+  // Whose commits they are: the log of each branch that is written says so. Without, a branch is never kOwn. The agent
+  // gets an identity (store/identity.h) if it has none and can be written.
+  Status set_writer(Agent& agent);
 
   enum class BranchState { kNew, kBehind, kSame, kOwn, kOther };
   // How a branch of the base's repository relates to the commit: it does not exist, the commit contains it, it is

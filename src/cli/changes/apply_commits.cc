@@ -14,7 +14,6 @@
 #include "cli/changes/changes_output.h"
 #include "cli/changes/merge_advice.h"
 #include "os/terminal.h"
-#include "store/identity.h"
 
 namespace warren::cli {
 namespace {
@@ -82,11 +81,7 @@ Status check_target(const Arguments& args, CommitsPlan& plan, const std::string&
 Status prepare_import(CommitsPlan& plan, OverlayAgent& opened, const std::vector<TreeChange>& all) {
   const std::string& commit = plan.taken ? plan.taken->commit : plan.found.head;
   plan.import = WARREN_TRY(CommitImport::prepare(opened.overlay, plan.found, commit, all));
-  Store& store = opened.agent->store();
-  std::optional<std::string> identity = WARREN_TRY(find_identity(store));
-  if (!identity && !store.is_read_only()) identity = WARREN_TRY(ensure_identity(store));
-  if (identity) plan.import->set_writer(fmt::format("{} ({})", printable(opened.agent->id()), *identity));
-  return Ok{};
+  return plan.import->set_writer(*opened.agent);
 }
 
 // A branch whose commits all come with the one that is taken has nothing more to bring.
