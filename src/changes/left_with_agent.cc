@@ -6,10 +6,7 @@
 
 #include "agent/checkpoints/checkpoints.h"
 #include "base/path.h"
-#include "changes/git/git.h"
 #include "changes/git/left_in_git.h"
-#include "changes/git/quarantine.h"
-#include "changes/git/stray_commits.h"
 #include "fs/tree_ops.h"
 #include "store/files/namespace_tree.h"
 
@@ -53,28 +50,6 @@ Result<std::vector<std::string>> list_left_with_agent(Agent& agent, const AgentO
   if (!WARREN_TRY(agent.tools().list({.limit = 1})).empty()) left.emplace_back("tool calls");
   if (WARREN_TRY(has_wanted_trail(agent))) left.emplace_back("the audit trail");
   return left;
-}
-
-bool has_git_objects_alone(const AgentOverlay& overlay, const std::vector<TreeChange>& in_git) {
-  constexpr std::string_view kObjectsDir = "/.git/objects/";
-  std::string ids;
-  for (const TreeChange& change : in_git) {
-    if (!change.after || !change.after->is_file() || !change.path.starts_with(kObjectsDir)) continue;
-    std::string name = change.path.substr(kObjectsDir.size());
-    ObjectFile what = object_file_of(name);
-    if (what == ObjectFile::kPack) return true;
-    if (what == ObjectFile::kLoose) ids += name.erase(name.find('/'), 1) + "\n";
-  }
-  if (ids.empty()) return false;
-  Git git(overlay.base_path);
-  git.set_limit(limits::kGitTime);
-  Result<std::string> known = git.ask_with({"cat-file", "--batch-check=%(objecttype)"}, ids);
-  return !known.ok() || known->find(" missing") != known->npos;
-}
-
-bool has_stray_commits(const AgentOverlay& overlay, const std::vector<TreeChange>& in_git) {
-  Result<std::size_t> count = count_stray_commits(overlay, in_git);
-  return !count.ok() || *count > 0;
 }
 
 Result<bool> has_taken_back(const AgentOverlay& overlay, const AgentCommits& commits,

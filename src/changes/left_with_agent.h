@@ -17,14 +17,6 @@ namespace warren {
 Result<std::vector<std::string>> list_left_with_agent(Agent& agent, const AgentOverlay& overlay,
                                                       const std::vector<TreeChange>& in_git);
 
-// Whether the agent's repository at the top of the base has objects that the base's does not have, such as those of a
-// commit that no branch names any more. Commits that were brought are in both. Runs git if there are new objects; true
-// if that fails, and for a new pack.
-bool has_git_objects_alone(const AgentOverlay& overlay, const std::vector<TreeChange>& in_git);
-// Whether commits are among them that no reference leads to (changes/git/stray_commits.h); true if that cannot be found
-// out, for example because an object is damaged.
-bool has_stray_commits(const AgentOverlay& overlay, const std::vector<TreeChange>& in_git);
-
 // Whether the agent has changed files after its commits to what the base has, and these commits are not merged yet.
 // True if that cannot be found out. `changes` are those outside of .git.
 Result<bool> has_taken_back(const AgentOverlay& overlay, const AgentCommits& commits,

@@ -49,11 +49,11 @@ Code code_of(int sqlite_code, int system_errno) {
   }
 }
 
-std::string_view hint_of(int sqlite_code) {
+std::string_view hint_of(Code code, int sqlite_code) {
+  if (code == Code::kNoSpace) return "free some space; nothing was changed";
   switch (sqlite_code & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED: return "another process is writing to this agent; try again";
-    case SQLITE_FULL: return "free some space; nothing was changed";
     case SQLITE_CORRUPT: return "`warren fsck` shows what is damaged; a backup may be intact";
     default: return {};
   }
@@ -140,13 +140,14 @@ Error damaged_or_wrong_key(int code) {
 
 Error Database::error(int code, std::string_view what) const {
   int system_errno = sqlite3_system_errno(handle_);
-  std::string message = (code & 0xff) == SQLITE_BUSY   ? "the agent file is locked by another process"
-                        : (code & 0xff) == SQLITE_FULL ? "the disk is full"
-                                                       : sqlite3_errmsg(handle_);
+  Code kind = code_of(code, system_errno);
+  std::string message = (code & 0xff) == SQLITE_BUSY ? "the agent file is locked by another process"
+                        : kind == Code::kNoSpace     ? "the disk is full"
+                                                     : sqlite3_errmsg(handle_);
   if ((code & 0xff) == SQLITE_IOERR && system_errno != 0) {
     message = system_error(system_errno, message).message();
   }
-  Error error(code_of(code, system_errno), std::move(message), std::string(hint_of(code)));
+  Error error(kind, std::move(message), std::string(hint_of(kind, code)));
   return what.empty() ? error : std::move(error).within(what);
 }
 

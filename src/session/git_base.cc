@@ -11,9 +11,12 @@
 
 #include "base/ascii.h"
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/path.h"
 #include "changes/git/git.h"
+#include "changes/git/git_rest.h"
 #include "changes/git/pinned_git.h"
+#include "fs/host/host_fs.h"
 #include "fs/path_ops.h"
 #include "fs/tree_ops.h"
 #include "os/files/host_files.h"
@@ -138,6 +141,29 @@ Status write_settings(Agent& agent, const std::string& base, const LinkedWorktre
   return write_file(agent.fs(), "/.git/config", as_bytes(text));
 }
 
+// Replaces what the agent has as `.git`.
+Status write_worktree_repository(Agent& agent, const std::string& base, const LinkedWorktree& worktree) {
+  Git git(base);
+  Result<std::string> references = list_references(git);
+  if (!references.ok()) return std::move(references).take_error();
+  std::optional<std::string> head = find_text(worktree.git_dir, "HEAD");
+  if (!head) return Error(Code::kInvalid, fmt::format("{} has no HEAD", quote(worktree.git_dir)));
+  WARREN_TRY(remove(agent.fs(), "/.git", {.recursive = Recursive::kYes, .force = Force::kYes}));
+  for (const char* dir :
+       {"/.git/objects/info", "/.git/objects/pack", "/.git/refs/heads", "/.git/refs/tags", "/.git/info"})
+    WARREN_TRY(make_dirs(agent.fs(), dir));
+  WARREN_TRY(write_file(agent.fs(), "/.git/HEAD", as_bytes(*head + "\n")));
+  WARREN_TRY(write_file(agent.fs(), "/.git/packed-refs", as_bytes("# pack-refs with: sorted \n" + *references)));
+  std::string record = WARREN_TRY(make_record(git, *references));
+  WARREN_TRY(write_file(agent.fs(), fmt::format("/.git/{}", kPinRecord), as_bytes(record)));
+  std::string objects = alternates_text(worktree.common + "/objects");
+  WARREN_TRY(write_file(agent.fs(), "/.git/objects/info/alternates", as_bytes(objects)));
+  for (const char* name : kCopied) WARREN_TRY(copy_if_there(agent, worktree.git_dir, name));
+  for (const char* name : kCopiedFromCommon) WARREN_TRY(copy_if_there(agent, worktree.common, name));
+  WARREN_TRY(write_settings(agent, base, worktree));
+  return set_one_time(agent, worktree.git_dir);
+}
+
 // Whether the settings of a repository say that `base` is its work tree, as those of submodules do.
 bool names_work_tree(const std::string& git_dir, const std::string& base) {
   Result<std::optional<std::string>> settings = find_content(git_dir, "config", kGitStateBytes);
@@ -199,25 +225,10 @@ bool may_pin_git(const Plan& plan) {
 }
 
 Status make_worktree_repository(Agent& agent, const std::string& base, const LinkedWorktree& worktree) {
-  Git git(base);
-  Result<std::string> references = list_references(git);
-  if (!references.ok()) return std::move(references).take_error();
-  std::optional<std::string> head = find_text(worktree.git_dir, "HEAD");
-  if (!head) return Error(Code::kInvalid, fmt::format("{} has no HEAD", quote(worktree.git_dir)));
-  WARREN_TRY(unlink(agent.fs(), "/.git"));
-  for (const char* dir :
-       {"/.git/objects/info", "/.git/objects/pack", "/.git/refs/heads", "/.git/refs/tags", "/.git/info"})
-    WARREN_TRY(make_dirs(agent.fs(), dir));
-  WARREN_TRY(write_file(agent.fs(), "/.git/HEAD", as_bytes(*head + "\n")));
-  WARREN_TRY(write_file(agent.fs(), "/.git/packed-refs", as_bytes("# pack-refs with: sorted \n" + *references)));
-  std::string record = WARREN_TRY(make_record(git, *references));
-  WARREN_TRY(write_file(agent.fs(), fmt::format("/.git/{}", kPinRecord), as_bytes(record)));
-  std::string objects = alternates_text(worktree.common + "/objects");
-  WARREN_TRY(write_file(agent.fs(), "/.git/objects/info/alternates", as_bytes(objects)));
-  for (const char* name : kCopied) WARREN_TRY(copy_if_there(agent, worktree.git_dir, name));
-  for (const char* name : kCopiedFromCommon) WARREN_TRY(copy_if_there(agent, worktree.common, name));
-  WARREN_TRY(write_settings(agent, base, worktree));
-  return set_one_time(agent, worktree.git_dir);
+  SystemClock clock;
+  std::unique_ptr<HostFs> outside = WARREN_TRY(HostFs::open(worktree.git_dir));
+  return read_git_at_rest(*outside, "/", rest_with_pauses(clock),
+                          [&] { return write_worktree_repository(agent, base, worktree); });
 }
 
 }  // namespace warren

@@ -7,6 +7,8 @@
 
 #include "base/path.h"
 #include "changes/git/git.h"
+#include "changes/git/git_rest.h"
+#include "fs/host/host_fs.h"
 #include "os/files/host_files.h"
 #include "session/git_base.h"
 
@@ -68,6 +70,14 @@ std::vector<std::string> list_git_warnings(const Plan& plan, const std::string& 
                     quote(*key)));
   }
   return warnings;
+}
+
+std::string find_git_lock_warning(const std::string& base, Clock& clock) {
+  Result<std::unique_ptr<HostFs>> host = HostFs::open(base);
+  if (!host.ok() || !has_old_git_lock(**host, "/.git", clock)) return "";
+  return fmt::format(
+      "git is at work in {}, or was interrupted: {} exists; the session begins with the state before that", quote(base),
+      quote(base + "/.git/index.lock"));
 }
 
 }  // namespace warren

@@ -183,8 +183,8 @@ class RunServer {
     return Ok{};
   }
 
-  // What was committed in the base does not show, and can be merged from now on. Through agent objects of their own: the
-  // one that is mounted takes both for changes by somebody else, and the kernel gets to know.
+  // What was committed in the base does not show, and can be merged from now on. Through agent objects of their own:
+  // the one that is mounted takes both for changes by somebody else, and the kernel gets to know.
   Status follow_project() {
     AgentOptions how{.id_or_path = session_.file(), .durability = Durability::kProcess};
     how.hidden = hidden_;

@@ -292,6 +292,8 @@ class Run {
     Result<std::string> real_home = canonical_host_path(home);
     for (const std::string& warning : list_git_warnings(plan, real_home.ok() ? *real_home : home))
       observer_.on_warning(warning);
+    std::string locked = is_new_ ? find_git_lock_warning(plan.base, clock_) : "";
+    if (!locked.empty()) observer_.on_warning(locked);
     plan.processes_max = limits().processes;
     plan.scratch_bytes = options_.limits.disk_bytes;
     plan.has_proxy = options_.network.access == NetworkAccess::kByName;

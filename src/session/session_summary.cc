@@ -4,6 +4,7 @@
 
 #include "changes/git/commits.h"
 #include "changes/git/git_folder.h"
+#include "changes/git/stray_commits.h"
 #include "changes/left_with_agent.h"
 #include "changes/upper/open_overlay.h"
 
@@ -23,8 +24,9 @@ Result<SessionSummary> summarise_session(const SessionDir& session, Clock& clock
   Result<std::optional<AgentCommits>> commits = find_commits(opened.overlay);
   summary.has_commits = commits.ok() && *commits && !(*commits)->brings.empty();
   bool is_empty_else = summary.is_empty();
-  summary.has_git_objects = has_git_objects_alone(opened.overlay, in_git);
-  bool has_strays = summary.has_git_objects && has_stray_commits(opened.overlay, in_git);
+  Result<StrayObjects> strays = find_stray_objects(opened.overlay, in_git);
+  bool has_strays = !strays.ok() || strays->commits > 0;  // an object may be damaged: then they count
+  summary.has_git_objects = !strays.ok() || strays->are_alone;
   if (has_strays) summary.left.emplace_back("commits on no branch");
   else if (summary.has_git_objects && is_empty_else) summary.left.emplace_back("staged content of git");
   bool may_be_taken_back = summary.is_empty() && commits.ok() && *commits;

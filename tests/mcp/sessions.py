@@ -278,6 +278,54 @@ class Sessions(unittest.TestCase):
         self.assertEqual((self.world.base / "file").read_text(), "somebody else\n")
         self.assertEqual(self.error_of(server.call("apply", paths=["/mem"]))["error_type"], "invalid_argument")
 
+    def git(self, *words):
+        return subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@example.org", *words], cwd=self.world.base, check=True,
+                              capture_output=True, text=True, env=self.world.environment()).stdout.strip()
+
+    def commit_in(self, script):
+        self.world.inside("g", "sh", "-ec", f"export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@example.org GIT_COMMITTER_NAME=a "
+                          f"GIT_COMMITTER_EMAIL=a@example.org; {script}")
+
+    def git_server(self, script):
+        self.git("init", "-q", "-b", "main")
+        self.git("add", "-A")
+        self.git("commit", "-qm", "first")
+        self.commit_in(script)
+        return self.enterContext(Server(self.world.base, "--allow", "apply", agent="session:g", environment=self.world.environment()))
+
+    def test_commits_are_named_by_diff_and_apply(self):
+        server = self.git_server("for i in 1 2; do echo $i > n$i; git add n$i; git commit -qm n$i; done; echo r > rest")
+        tip = self.world.inside("g", "git", "rev-parse", "HEAD").strip()
+        shown = server.call("diff")
+        self.assertEqual(shown["structuredContent"]["commits"], {"branches": [{"branch": "main", "commit": tip}], "count": 2})
+        self.assertIn(f"new commits: main is at {tip}", self.text(shown))
+        dry = server.call("apply", dry_run=True)
+        self.assertIn("Would write 2 commits, as the branch 'warren/g'", self.text(dry))
+        self.assertEqual(self.git("branch", "--list", "warren/*"), "")
+        done = server.call("apply")
+        self.assertEqual(done["structuredContent"]["commits"],
+                         {"count": 2, "branch": "warren/g", "commit": tip, "files": 2, "waiting": []})
+        self.assertEqual([one["path"] for one in done["structuredContent"]["applied"]], ["/project/rest"])
+        self.assertEqual(self.text(done), "Applied 1 change\nWrote 2 commits, as the branch 'warren/g' of the project's repository; "
+                         "its files are written when the operator merges it\n2 changes are in the commits, not written as files")
+        self.assertEqual(self.git("rev-parse", "warren/g"), tip)
+        self.assertNotIn("commits", server.call("diff")["structuredContent"])
+
+    def test_what_only_the_operator_can_agree_to_is_said_without_options(self):
+        server = self.git_server("echo 1 > mine; git add mine; git commit -qm one")
+        (self.world.base / "file").write_text("half done\n")
+        self.commit_in("echo 2 > mine; git commit -qam two")
+        self.assertIn("Only the operator can agree to this: 1 file in the commits", self.text(server.call("apply", dry_run=True)))
+        error = self.error_of(server.call("apply"))
+        self.assertEqual(error["error_type"], "denied")
+        self.assertIn("1 file in the commits is not a change of this session: /file", error["message"])
+        self.assertEqual(error["next_action_hint"], "Ask the operator, who can look at it and agree.")
+        self.assertNotIn("--", json.dumps(error))
+        self.git("branch", "warren/g", self.git("commit-tree", "-m", "another", "HEAD^{tree}"))
+        error = self.error_of(server.call("apply"))
+        self.assertIn("the branch 'warren/g' has commits that the agent's do not contain", error["message"])
+        self.assertNotIn("--", json.dumps(error))
+
     def deny(self, path, *operations):
         policy = self.world.root / "policy.json"
         policy.write_text(json.dumps({"version": 1, "rules": [{"path": path, "operation": list(operations), "effect": "deny"}]}))

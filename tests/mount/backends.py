@@ -148,6 +148,14 @@ class Backends(unittest.TestCase):
                          "the program to end", 30)
         mounted.detach(self.world.point("mnt"))
 
+    def test_a_mount_in_the_background_keeps_no_output_of_its_caller_open(self):
+        spec = f"/mem/custom=exec:{sys.executable} {EXAMPLE} {self.folder}/store"
+        mount = self.world.point("mnt")
+        done = self.world.run("mount", "--namespace", "--mount", spec, self.world.id, mount)  # until its pipes are closed
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        (mount / "mem/custom/f").write_text("x")
+        self.finish(mount)
+
     def test_a_change_that_waits_for_a_backend_counts_once(self):
         spec = f"/mem/custom=exec:{sys.executable} {EXAMPLE} {self.folder}/store"
         mount = self.world.mount("mnt", "--namespace", "--mount", spec)

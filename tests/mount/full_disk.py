@@ -183,6 +183,21 @@ class FullDisk(unittest.TestCase):
         for name, data in written.items():
             self.assertEqual((self.mount / name).read_bytes(), data)
 
+    def test_a_command_says_that_the_disk_is_full_and_what_helps(self):
+        (self.mount / "one").write_bytes(b"1")
+        self.world.umount(self.mount)
+        with open(self.disk / "filler", "wb", buffering=0) as filler, contextlib.suppress(OSError):
+            while True:
+                filler.write(b"x" * 4096)
+        for words in (("fs", self.world.id, "write", "/two", "2"), ("fs", self.world.id, "rm", "/one")):
+            done = self.world.run(*words)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(b"the disk is full", done.stderr)
+            self.assertIn(b"hint: free some space", done.stderr)
+        os.unlink(self.disk / "filler")
+        self.world.mount()
+        self.assertEqual([path.name for path in self.mount.iterdir()], ["one"])
+
     def test_umount_refuses_while_something_cannot_be_stored(self):
         with self.what_cannot_be_stored() as (first, second, written, filler):
             first.close()

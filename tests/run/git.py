@@ -27,10 +27,10 @@ class Git(unittest.TestCase):
         self.git("init", "-q", "-b", "main", ".")
         self.commit("first")
 
-    def git(self, *words, cwd=None):
+    def git(self, *words, cwd=None, environment=None):
         become = ["setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups", "--"] if self.uid else []
         done = subprocess.run([*become, "git", *WHO, *map(str, words)], cwd=cwd or self.base, capture_output=True, text=True,
-                              env=self.world.environment())
+                              env=self.world.environment() | (environment or {}))
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout.strip()
 

@@ -6,7 +6,9 @@
 Needs root.
 """
 import json
+import os
 import pathlib
+import shutil
 import sys
 import unittest
 
@@ -86,6 +88,39 @@ class WhateverTheHostDoes(State):
         self.git("merge", "--abort")
         self.apply()
         self.assertEqual(self.git("log", "-1", "--format=%s %p", "warren/s"), "mine " + self.git("rev-parse", "--short", "main"))
+
+    def test_a_command_under_way_on_the_host_is_waited_for(self):
+        self.git("branch", "release")
+        self.host_commit("newer", "1\n")
+        self.git("checkout", "-q", "release")
+        index, of_release, lock = (self.base / ".git" / name for name in ("index", "of-release", "index.lock"))
+        shutil.copy2(index, of_release)
+        self.git("checkout", "-q", "main")
+        lock.touch()
+
+        def has_begun():
+            os.utime(lock)  # as that of a command which has just begun
+            return any(self.world.home.rglob("*.new"))
+
+        with self.world.start("run", "--session", "s", "--", "sh", "-ec", "git diff --cached --stat; git branch --show-current",
+                              text=True) as running:
+            sandboxed.wait_for(has_begun, "the session was not begun")
+            # What `git checkout release` does while it holds the lock.
+            of_release.rename(index)
+            self.git("symbolic-ref", "HEAD", "refs/heads/release")
+            lock.unlink()
+            out, said = running.communicate(timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertEqual((running.returncode, out), (0, "release\n"), said)
+
+    def test_a_lock_that_stays_is_named_and_the_state_before_it_is_taken(self):
+        lock = self.base / ".git/index.lock"
+        lock.touch()
+        os.utime(lock, (1, 1))
+        done = self.inside("git status --short --branch")
+        self.assertEqual(done.stdout, "## main\n")
+        self.assertIn("git is at work in", done.stderr)
+        self.assertIn("/.git/index.lock' exists; the session begins with the state before that", done.stderr)
+        lock.unlink()
 
     def test_a_merge_that_is_under_way_at_the_start_is_the_agents_too(self):
         self.git("checkout", "-q", "-b", "other")
@@ -348,6 +383,158 @@ class OnNoBranch(State):
         self.inside(f"echo 2 > file; {COMMIT} x; echo 3 > file; {BOT} stash -q; echo 4 > file; {BOT} stash -q")
         self.assertIn("the stash", self.listed())
         self.assertNotIn("no branch", self.listed())
+
+
+class Replaced(State):
+    def commit_and_apply(self, session="s"):
+        self.inside(f"echo 1 > n; git add n; {BOT} commit -qm n", session=session)
+        self.apply(session)
+        return self.git("rev-parse", f"warren/{session}")
+
+    def test_the_branch_of_the_last_apply_follows_an_amendment_and_a_rebase(self):
+        first = self.commit_and_apply()
+        self.inside(f"echo 2 >> n; {BOT} commit -qa --amend -m n2")
+        self.assertIn("would write the branch warren/s: 1 commit", self.warren("apply", "session:s", "--dry-run"))
+        self.assertIn("in place of commits that the agent has amended or rebased since: `git log warren/s@{1}` shows them", self.apply())
+        self.assertEqual(self.git("log", "--format=%s", "main..warren/s"), "n2")
+        self.assertEqual(self.git("rev-parse", "warren/s@{1}"), first)
+        self.host_commit("hosts", "1\n")
+        self.inside(f"git clean -qfd; {BOT} rebase -q warren/base")
+        self.apply()
+        self.assertEqual(self.git("log", "--format=%s", "main..warren/s"), "n2")
+
+    def test_a_branch_without_a_log_gets_one(self):
+        self.git("config", "core.logAllRefUpdates", "false")
+        first = self.commit_and_apply()
+        self.inside(f"{BOT} commit -q --amend -m n2")
+        self.apply()
+        self.assertEqual(self.git("rev-parse", "warren/s@{1}"), first)
+
+    def test_a_branch_that_somebody_else_moved_is_not_replaced(self):
+        first = self.commit_and_apply()
+        theirs = self.git("commit-tree", "-m", "theirs", "-p", first, f"{first}^{{tree}}")
+        self.git("update-ref", "refs/heads/warren/s", theirs)
+        self.inside(f"{BOT} commit -q --amend -m n2")
+        self.assertIn("has commits that the agent's do not contain", self.warren("apply", "session:s", status=1))
+        self.assertEqual(self.git("rev-parse", "warren/s"), theirs)
+
+    def test_commits_that_the_agent_still_has_are_not_replaced(self):
+        first = self.commit_and_apply()
+        self.inside(f"git checkout -q -b second HEAD~1; echo 2 > file; {COMMIT} second")
+        self.assertIn("has commits that the agent's do not contain", self.warren("apply", "session:s", status=1))
+        self.assertEqual(self.git("rev-parse", "warren/s"), first)
+
+    def test_a_branch_of_another_session_of_that_name_is_not_replaced(self):
+        first = self.commit_and_apply()
+        self.warren("sessions", "delete", "s", "--yes")
+        self.inside(f"echo 3 > other; git add other; {BOT} commit -qm other")
+        self.assertIn("has commits that the agent's do not contain", self.warren("apply", "session:s", status=1))
+        self.assertEqual(self.git("rev-parse", "warren/s"), first)
+
+
+class Vanishes(State):
+    def check(self, script, session="s"):
+        """The session is empty once its commits are merged."""
+        self.inside(script, session=session)
+        self.apply(session)
+        if self.git("branch", "--list", f"warren/{session}"):
+            self.git("merge", "-q", "--no-edit", f"warren/{session}")
+            self.apply(session)
+        self.assertEqual(self.listed(session), "")
+
+    def test_after_an_amendment(self):
+        self.check(f"echo 1 > n; git add n; {BOT} commit -qm n; echo 2 > n; {BOT} commit -qa --amend -m n2; {BOT} commit -q --amend -m n3")
+
+    def test_after_a_rebase(self):
+        self.check(f"git checkout -q -b work; for i in 1 2 3; do echo $i > n$i; git add .; {BOT} commit -qm n$i; done; "
+                   f"git checkout -q main; echo 2 > file; {COMMIT} m; git checkout -q work; {BOT} rebase -q main; "
+                   f"GIT_SEQUENCE_EDITOR=\"sed -i '2s/pick/fixup/'\" {BOT} rebase -q -i HEAD~3; git checkout -q main; {BOT} merge -q work")
+
+    def test_after_a_stash_was_popped_with_one_of_the_host_below_it(self):
+        self.write("file", "of the host\n")
+        self.git("stash", "-q", environment={"GIT_COMMITTER_DATE": "1700000000 +0000", "GIT_AUTHOR_DATE": "1700000000 +0000"})
+        # At one time and by one author: the commits that have the index are the same.
+        same = "export GIT_COMMITTER_DATE='1700000000 +0000' GIT_AUTHOR_DATE='1700000000 +0000'; "
+        self.check(f"{same} echo 2 > dir/inner; git -c user.name=t -c user.email=t@example.org stash -q; {BOT} stash pop -q; "
+                   "git stash list | grep -q WIP")
+        self.assertEqual(self.git("stash", "list").count("WIP"), 1)
+
+    def test_after_git_packed_everything(self):
+        self.git("tag", "v1")
+        self.git("branch", "other")
+        self.check(f"git checkout -q -b work; echo 1 > n; git add n; {BOT} commit -qm n; git checkout -q main; {BOT} merge -q work; git gc -q")
+
+    def test_not_with_a_stash_or_a_tag_that_git_packed(self):
+        for session, script, what in (("t", f"{BOT} tag mine", "tags"), ("b", "git branch mine HEAD~1", "branches"),
+                                      ("n", f"{BOT} notes add -m note", "references")):
+            with self.subTest(session):
+                self.host_commit("hosts", session)
+                self.inside(f"{script}; git pack-refs --all", session=session)
+                self.apply(session)
+                self.assertIn(what, self.listed(session))
+        self.inside(f"echo 2 > file; {BOT} stash -q; git gc -q")
+        self.apply()
+        self.assertIn("the stash", self.listed())
+
+    def squash(self):
+        self.inside(f"echo 1 > n; git add n; {BOT} commit -qm n; echo 2 > file; {COMMIT} two")
+        self.apply()
+        self.git("merge", "-q", "--squash", "warren/s")
+        self.git("commit", "-qm", "squashed")
+        self.git("branch", "-q", "-D", "warren/s")
+
+    def test_after_a_squash_merge(self):
+        self.squash()
+        self.assertNotIn("commits", self.listed())
+        self.assertNotIn("new commits", self.warren("diff", "session:s"))
+        self.assertIn("what the agent's commits change is already in your HEAD, as other commits", self.apply())
+        self.assertEqual(self.git("branch", "--list", "warren/*"), "")
+        self.assertEqual(self.world.sessions(), [])
+        self.inside(f"echo 3 > n; {COMMIT} three")
+        self.assertIn("branch warren/s: 1 commit", self.apply())
+
+    def test_not_after_a_squash_merge_of_a_part(self):
+        self.squash()
+        self.git("revert", "--no-edit", "HEAD")
+        self.git("checkout", "HEAD~1", "--", "n")
+        self.git("commit", "-qm", "only n")
+        self.assertIn("commits", self.listed())
+        self.assertIn("branch warren/s: 2 commits", self.apply())
+
+    def test_not_with_a_branch_that_was_only_deleted(self):
+        self.inside(f"echo 1 > n; git add n; {BOT} commit -qm n; {BOT} commit -q --allow-empty -m again")
+        self.apply()
+        self.git("branch", "-q", "-D", "warren/s")
+        self.assertIn("branch warren/s: 2 commits", self.apply())
+
+    def test_not_with_a_commit_that_was_reset_after_an_amendment(self):
+        self.inside(f"echo 1 > n; git add n; {BOT} commit -qm n; {BOT} commit -q --amend -m n2; git reset -q --hard HEAD~1")
+        self.apply()
+        self.assertIn("0 + commits on no branch", self.listed())
+
+
+class LinkedWorktree(State):
+    def test_newer_work_of_the_host_can_be_merged_by_the_agent(self):
+        tree = self.world.home / "tree"
+        self.git("worktree", "add", "-q", "-b", "linked", tree)
+        self.inside(f"echo 1 > mine; git add mine; {BOT} commit -qm mine", cwd=tree)
+        (tree / "hosts").write_text("1\n")
+        self.commit("of the host", cwd=tree)
+        said = self.inside(f"git log --format=%s -1 warren/base; git add -A; {BOT} commit -qm all; {BOT} merge -q --no-edit warren/base; "
+                           "git status --short", cwd=tree).stdout
+        self.assertEqual(said, "of the host\n")
+
+
+class SymbolicBranch(State):
+    def test_its_commits_arrive_once(self):
+        self.git("symbolic-ref", "refs/heads/current", "refs/heads/main")
+        self.git("symbolic-ref", "HEAD", "refs/heads/current")
+        self.inside(f"echo n > n; git add n; {BOT} commit -qm n")
+        self.assertIn("branch warren/s: 1 commit", self.apply())
+        self.assertFalse((self.base / "n").exists())
+        self.git("merge", "-q", "warren/s")
+        self.apply()
+        self.assertEqual(self.world.sessions(), [])
 
 
 if __name__ == "__main__":

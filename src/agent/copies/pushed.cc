@@ -229,6 +229,25 @@ Result<bool> check_same_agent(BlobStore& store, const std::string& agent, const 
                "push to another address: a prefix of its own (s3://BUCKET/PREFIX) or another file");
 }
 
+// Another agent of this name may have been pushed since `before` was listed, which both found empty, say. Whoever
+// stores its state last finds the other's, so at most one of them stays; if both find each other, none does.
+Status withdraw_if_mixed(BlobStore& store, const std::string& agent, const std::vector<std::string>& before,
+                         const PushedState& ours) {
+  if (!ours.identity) return Ok{};
+  for (const std::string& name : WARREN_TRY(list_pushed(store, agent))) {
+    if (name == ours.name || std::find(before.begin(), before.end(), name) != before.end()) continue;
+    Result<PushedState> other = get_pushed(store, agent, name);
+    if (!other.ok() && !is_about_one_state(other.error())) return std::move(other).take_error();
+    if (!other.ok() || !other->identity || other->identity == ours.identity) continue;
+    WARREN_TRY(store.remove(state_prefix(agent) + ours.name));
+    return Error(Code::kConflict,
+                 fmt::format("another agent that is also called {} was pushed there at the same time: state {}",
+                             quote(agent), name),
+                 "push to another address: a prefix of its own (s3://BUCKET/PREFIX) or another file");
+  }
+  return Ok{};
+}
+
 // An agent that cannot be read has no identity that could be compared.
 Status check_replaces_same(const PullOptions& options, const RestorePlace& place, const PushedState& state,
                            Clock& clock) {
@@ -326,6 +345,7 @@ Result<PushReport> push_agent(Agent& agent, BlobStore& store, Clock& clock, cons
   WARREN_TRY(send_blocks(store, agent.id(), file.get(), options, report));
   std::string text = dump_json(json_of_pushed(report.state, agent.id()));
   WARREN_TRY(store.put(state_prefix(agent.id()) + report.state.name, as_bytes(text)));
+  WARREN_TRY(withdraw_if_mixed(store, agent.id(), names, report.state));
   return report;
 }
 

@@ -290,6 +290,24 @@ TEST_F(PushedTest, AnotherAgentOfTheSameNameIsNotPushedAmongItsStates) {
   EXPECT_EQ(push_agent(*open(other), store_, clock_)->state.identity, mine.state.identity);
 }
 
+TEST_F(PushedTest, OfTwoAgentsThatArePushedForTheFirstTimeAtOnceOnlyOneIsThere) {
+  std::filesystem::create_directories(dir_.file("elsewhere"));
+  std::string other = dir_.file("elsewhere/planner.db");
+  Store::open(other, {.mode = OpenMode::kCreate}, clock_).take_value();
+  PushOptions meanwhile;
+  std::optional<std::string> theirs;
+  meanwhile.progress = [&](std::uint64_t, std::uint64_t) {  // the store was empty when the push began
+    if (theirs) return;
+    clock_.advance_ns(1'000'000'000);
+    theirs = push_agent(*open(other), store_, clock_)->state.identity;
+  };
+  EXPECT_EQ(error_of(push_agent(*open(path_), store_, clock_, meanwhile)), Code::kConflict);
+  std::vector<std::string> names = list_pushed(store_, "planner").value();
+  ASSERT_EQ(names.size(), 1U);
+  EXPECT_EQ(get_pushed(store_, "planner", names[0])->identity, theirs);
+  EXPECT_OK(push_agent(*open(other), store_, clock_));
+}
+
 TEST_F(PushedTest, ADamagedNewestStateDoesNotLetAnotherAgentIn) {
   push();
   std::string newest = push().state.name;

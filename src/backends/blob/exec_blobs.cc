@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "backends/blob/blob_key.h"
+#include "backends/blob/exec_messages.h"
 #include "base/base64.h"
 #include "base/path.h"
 #include "base/printable.h"
@@ -119,6 +120,24 @@ std::string from_after(std::string after) {
   return after + '\0';
 }
 
+BlobAbilities abilities_in(const Json& hello) {
+  BlobAbilities found{.conditional_puts = false, .ttl = false, .largest = ExecBlobs::kLargest};
+  if (hello.contains("abilities") && hello["abilities"].is_object()) {
+    const Json& says = hello["abilities"];
+    auto flag = [&](const char* name, bool usual) {
+      return says.contains(name) && says[name].is_boolean() ? says[name].get<bool>() : usual;
+    };
+    found.conditional_puts = flag("conditional_puts", false);
+    found.conditional_removals = flag("conditional_removals", false);
+    found.ttl = flag("ttl", false);
+    found.lasts = flag("lasts", true);
+    if (says.contains("largest") && says["largest"].is_number_unsigned()) {
+      found.largest = std::min(ExecBlobs::kLargest, says["largest"].get<std::uint64_t>());
+    }
+  }
+  return found;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ExecBlobs>> ExecBlobs::open(ExecOptions options, Clock& clock) {
@@ -146,6 +165,7 @@ Status ExecBlobs::start(std::int64_t deadline_ns) {
   Fd ours(ends[0]);
   Fd theirs(ends[1]);
   Pipe output = WARREN_TRY(open_pipe());
+  Pipe errors = WARREN_TRY(open_pipe());
   std::vector<std::string> words{"/bin/sh", "-c", "exec " + options_.command};
   std::vector<char*> argv = exec_strings(words);
   posix_spawn_file_actions_t actions;
@@ -153,6 +173,7 @@ Status ExecBlobs::start(std::int64_t deadline_ns) {
   if (!options_.directory.empty()) ::posix_spawn_file_actions_addchdir_np(&actions, options_.directory.c_str());
   ::posix_spawn_file_actions_adddup2(&actions, theirs.get(), 0);
   ::posix_spawn_file_actions_adddup2(&actions, output.writer.get(), 1);
+  ::posix_spawn_file_actions_adddup2(&actions, errors.writer.get(), 2);
   // A group of its own, so that the terminal's keys end us and not it, before the last writes. Signals as usual.
   posix_spawnattr_t attributes;
   ::posix_spawnattr_init(&attributes);
@@ -173,33 +194,24 @@ Status ExecBlobs::start(std::int64_t deadline_ns) {
   WARREN_TRY(start_watcher());
   theirs = Fd();  // so that its end is seen
   output.writer = Fd();
+  errors.writer = Fd();
+  ::fcntl(errors.reader.get(), F_SETPIPE_SZ, kPipeBytes);
   ::fcntl(output.reader.get(), F_SETPIPE_SZ, kPipeBytes);
   ::setsockopt(ours.get(), SOL_SOCKET, SO_SNDBUF, &kPipeBytes, sizeof kPipeBytes);
   input_ = std::move(ours);
   output_ = std::move(output.reader);
+  errors_ = std::move(errors.reader);
   received_.clear();
+  ::fcntl(errors_.get(), F_SETFL, O_NONBLOCK);
   ::fcntl(input_.get(), F_SETFL, O_NONBLOCK);
   ::fcntl(output_.get(), F_SETFL, O_NONBLOCK);
 
   Json hello = WARREN_TRY(receive_object(deadline_ns));
+  pass_messages(errors_);
   if (!hello.contains("warren") || hello["warren"] != kProtocol) {
     return broken(fmt::format("it does not begin with {{\"warren\": {}}}", kProtocol));
   }
-  BlobAbilities found{.conditional_puts = false, .ttl = false, .largest = kLargest};
-  if (hello.contains("abilities") && hello["abilities"].is_object()) {
-    const Json& says = hello["abilities"];
-    auto flag = [&](const char* name, bool usual) {
-      return says.contains(name) && says[name].is_boolean() ? says[name].get<bool>() : usual;
-    };
-    found.conditional_puts = flag("conditional_puts", false);
-    found.conditional_removals = flag("conditional_removals", false);
-    found.ttl = flag("ttl", false);
-    found.lasts = flag("lasts", true);
-    if (says.contains("largest") && says["largest"].is_number_unsigned()) {
-      found.largest = std::min(kLargest, says["largest"].get<std::uint64_t>());
-    }
-  }
-  if (next_id_ == 1) abilities_ = found;  // later programs are the same one again
+  if (next_id_ == 1) abilities_ = abilities_in(hello);  // later programs are the same one again
   return Ok{};
 }
 
@@ -257,6 +269,8 @@ void ExecBlobs::end(std::chrono::milliseconds patience) {
   }
   pid_ = -1;
   output_ = Fd();
+  pass_messages(errors_);
+  errors_ = Fd();
   received_.clear();
 }
 
@@ -274,10 +288,11 @@ Status ExecBlobs::wait_for(int fd, short events, std::int64_t deadline_ns) {
       unanswered_until_ns_ = clock_.monotonic_ns() + pause.count();
       return broken(fmt::format("no answer within {} ms", options_.timeout.count()));
     }
-    pollfd one{fd, events, 0};
-    int ready = ::poll(&one, 1, static_cast<int>(std::min<std::int64_t>(left_ms, 60'000)));
-    if (ready > 0) return Ok{};
+    std::array<pollfd, 2> both{{{fd, events, 0}, {errors_.is_open() ? errors_.get() : -1, POLLIN, 0}}};
+    int ready = ::poll(both.data(), both.size(), static_cast<int>(std::min<std::int64_t>(left_ms, 60'000)));
     if (ready < 0 && errno != EINTR) return system_error(errno, "wait for the backend");
+    if (ready > 0 && both[1].revents != 0) pass_messages(errors_);
+    if (ready > 0 && both[0].revents != 0) return Ok{};
   }
 }
 
@@ -335,6 +350,7 @@ Result<Json> ExecBlobs::call_once(const Json& request, std::int64_t deadline_ns)
   numbered["id"] = ++next_id_;
   WARREN_TRY(send_line(dump_json(numbered) + "\n", deadline_ns));
   Json answer = WARREN_TRY(receive_object(deadline_ns));
+  pass_messages(errors_);
   if (!answer.contains("id") || answer["id"] != next_id_) {
     return broken(fmt::format("its answer is not to the request with the id {}", next_id_));
   }

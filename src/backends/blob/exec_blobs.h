@@ -5,7 +5,8 @@
 // that is not an answer, ends the program and is kUnavailable; calls that only read are tried once more. Calls that
 // wait for their turn while another one gets no answer fail with it, as do those of a short time after that: however
 // many there are, a program that hangs delays them by its timeout once. A program ends with the process that started
-// it, even if that is killed and the program does not read its input.
+// it, even if that is killed and the program does not read its input. What it writes to its standard error is passed on
+// to ours during calls.
 #pragma once
 
 #include <chrono>
@@ -75,6 +76,7 @@ class ExecBlobs final : public BlobStore {
   std::int64_t unanswered_until_ns_ = 0;  // calls fail until then
   Fd input_;
   Fd output_;
+  Fd errors_;  // what it writes for people
   std::string received_;
   std::int64_t next_id_ = 1;
 };

@@ -60,6 +60,23 @@ std::string program_that_says(const TempDir& dir, const std::string& answer) {
   return "sh " + dir.file("program.sh");
 }
 
+// A mount in the background has closed our standard error by then: the program must not keep it open.
+TEST(ExecBlobs, MessagesForPeopleArePassedOnAndTheProgramDoesNotHaveOurStandardError) {
+  TempDir dir;
+  std::string program = program_that_says(dir,
+                                          "readlink /proc/$$/fd/2 >&2; yes message | head -c 300000 >&2\n"
+                                          "id=${line##*\\\"id\\\":}; echo '{\"id\":'${id%%[,\\}]*}',\"blob\":null}'");
+  ::testing::internal::CaptureStderr();
+  {
+    Result<std::unique_ptr<ExecBlobs>> store = ExecBlobs::open({.command = program}, exec_clock());
+    ASSERT_OK(store);
+    for (int i = 0; i < 2; ++i) EXPECT_OK((*store)->find("a"));
+  }
+  std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(said.substr(0, 6), "pipe:[") << said.substr(0, 100);
+  EXPECT_GT(said.size(), 600'000U);
+}
+
 TEST(ExecBlobs, GarbageIsAClearErrorAndTheProgramIsStartedAgain) {
   struct Row {
     const char* answer;

@@ -8,11 +8,12 @@
 
 #include "base/ascii.h"
 #include "base/path.h"
+#include "base/printable.h"
 #include "changes/git/base_heads.h"
-#include "changes/git/git_refs.h"
 #include "changes/git/pinned_git.h"
 #include "changes/git/quarantine.h"
 #include "fs/path_ops.h"
+#include "store/identity.h"
 
 namespace warren {
 namespace {
@@ -29,6 +30,24 @@ Git git_in(const std::string& dir) {
 Result<std::string> find_ref_with(Git& git, const std::string& commit) {
   if (!WARREN_TRY(git.succeeds({"cat-file", "-e", commit + "^{commit}"}))) return std::string();
   return git.ask({"for-each-ref", "--count=1", "--contains=" + commit, "--format=%(refname:short)"});
+}
+
+// Whether the repository has the commit from an earlier apply, no reference leads to it any more, and HEAD has every
+// file that it changes in the same version: it was merged as another commit (`git merge --squash`).
+Result<bool> is_in_head_otherwise(Git& git, const std::string& commit) {
+  if (!WARREN_TRY(git.succeeds({"cat-file", "-e", commit + "^{commit}"}))) return false;
+  Captured common = WARREN_TRY(git.run({"merge-base", "HEAD", commit}));
+  if (common.status != 0) return false;
+  auto differing = [&](const std::string& from) -> Result<std::set<std::string>> {
+    Captured listed = WARREN_TRY(git.run({"diff-tree", "-r", "-z", "--name-only", "--no-renames", from, commit}));
+    if (listed.status != 0) return Error(Code::kInvalid, std::string(trimmed(listed.errors, kWhitespace)));
+    std::vector<std::string> names = split_at_nul(listed.output);
+    return std::set<std::string>(names.begin(), names.end());
+  };
+  std::set<std::string> changed = WARREN_TRY(differing(std::string(trimmed(common.output, kWhitespace))));
+  std::set<std::string> missing = WARREN_TRY(differing("HEAD"));
+  return !changed.empty() &&
+         std::none_of(changed.begin(), changed.end(), [&](const std::string& name) { return missing.contains(name); });
 }
 
 // Those that the base's references do not name, and did not at the agent's start. HEAD's first; each commit once.
@@ -70,7 +89,10 @@ Result<std::optional<AgentCommits>> find_commits(const AgentOverlay& overlay) {
   Git git = git_in(overlay.base_path);
   for (AgentBranch& one : candidates) {
     std::string container = WARREN_TRY(find_ref_with(git, one.commit));
-    if (container.empty()) commits.brings.push_back(std::move(one));
+    if (!container.empty()) continue;
+    bool is_merged_otherwise = WARREN_TRY(is_in_head_otherwise(git, one.commit));
+    if (!is_merged_otherwise) commits.brings.push_back(std::move(one));
+    else if (one.commit == commits.head) commits.is_head_squashed = true;
   }
   if (!is_moved && commits.brings.empty()) return none;
   return std::optional(std::move(commits));
@@ -196,7 +218,35 @@ Result<CommitImport::BranchState> CommitImport::look_at_branch(const std::string
                  "--branch NAME takes another one");
   }
   bool is_behind = WARREN_TRY(joined_.succeeds({"merge-base", "--is-ancestor", old, commit_}));
-  return is_behind ? BranchState::kBehind : BranchState::kOther;
+  if (is_behind) return BranchState::kBehind;
+  bool is_own = WARREN_TRY(is_own_branch(branch, old));
+  return is_own ? BranchState::kOwn : BranchState::kOther;
+}
+
+Status CommitImport::set_writer(Agent& agent) {
+  Store& store = agent.store();
+  std::optional<std::string> identity = WARREN_TRY(find_identity(store));
+  if (!identity && !store.is_read_only()) identity = WARREN_TRY(ensure_identity(store));
+  if (identity) writer_ = fmt::format("{} ({})", printable(agent.id()), *identity);
+  return Ok{};
+}
+
+std::string CommitImport::log_message() const {
+  return writer_.empty() ? "warren: commits of an agent" : fmt::format("warren: commits of agent {}", writer_);
+}
+
+// By the log of the branch, which no agent can write. Commits that one of the agent's branches still has were not
+// replaced.
+Result<bool> CommitImport::is_own_branch(const std::string& branch, const std::string& old) {
+  if (writer_.empty()) return false;
+  Captured last = WARREN_TRY(base_.run({"log", "-g", "-1", "--format=%H %gs", "refs/heads/" + branch, "--"}));
+  if (last.status != 0 || trimmed(last.output, kWhitespace) != old + " " + log_message()) return false;
+  std::optional<GitHeads> heads = WARREN_TRY(find_git_heads(overlay_.merged, kGitDir));
+  if (!heads) return false;
+  std::string asked = old + "\n";
+  for (const auto& [name, commit] : heads->branches) asked += fmt::format("^{}\n", commit);
+  std::string left = WARREN_TRY(joined_.ask_with({"rev-list", "-1", "--ignore-missing", "--stdin"}, asked));
+  return !left.empty();
 }
 
 Status CommitImport::bring(const std::string& branch, ReplaceBranch replace) {
@@ -219,8 +269,8 @@ Status CommitImport::bring(const std::string& branch, ReplaceBranch replace) {
   if (fetched.status != 0) return damaged(fetched);
   Captured whole = WARREN_TRY(base_.run({"rev-list", "--objects", "--quiet", commit_, "--not", "--all"}));
   if (whole.status != 0) return damaged(whole);
-  Captured written =
-      WARREN_TRY(base_.run({"update-ref", "-m", "warren: commits of an agent", "refs/heads/" + branch, commit_, old}));
+  Captured written = WARREN_TRY(
+      base_.run({"update-ref", "--create-reflog", "-m", log_message(), "refs/heads/" + branch, commit_, old}));
   if (written.status == 0) return Ok{};
   return Error(Code::kExists,
                fmt::format("cannot write the branch {}: {}", quote(branch), trimmed(written.errors, kWhitespace)));

@@ -19,6 +19,7 @@
 #include "changes/apply/resolve.h"
 #include "changes/changes.h"
 #include "changes/git/git.h"
+#include "changes/git/git_refs.h"
 
 namespace warren {
 
@@ -26,7 +27,8 @@ namespace limits {
 inline constexpr std::size_t kGitNewBranches = 64;  // branches with commits of the agent
 }  // namespace limits
 
-// A branch of the agent's repository with commits that no branch or tag of the base's repository contains.
+// A branch of the agent's repository with commits that no branch or tag of the base's repository contains, and that
+// were not merged there as other commits.
 struct AgentBranch {
   std::string name;  // "" if HEAD names a commit instead of a branch
   std::string commit;
@@ -36,6 +38,7 @@ struct AgentCommits {
   std::string start;                // HEAD when the agent was created; "" if unknown
   std::string head;                 // the agent's HEAD; "" before the first commit
   std::vector<AgentBranch> brings;  // that of HEAD first
+  bool is_head_squashed = false;    // the base has what the agent's HEAD changes, as other commits
 };
 
 // nullopt if the agent has made no commits and its HEAD is where it was, or the base is not the top of a repository.
@@ -108,13 +111,19 @@ class CommitImport {
   // What `git merge` of the commit meets in the base, as far as it can be known before.
   Result<MergeOutlook> foresee_merge();
 
-  enum class BranchState { kNew, kBehind, kSame, kOther };
+  // Whose commits they are: the log of each branch that is written says so. Without, a branch is never kOwn. The agent
+  // gets an identity (store/identity.h) if it has none and can be written.
+  Status set_writer(Agent& agent);
+
+  enum class BranchState { kNew, kBehind, kSame, kOwn, kOther };
   // How a branch of the base's repository relates to the commit: it does not exist, the commit contains it, it is
-  // there, or it has commits of its own. kInvalid for a bad name, kBusy if it would have to move but is checked out.
+  // there, it is where this agent's last apply put it and the agent has replaced those commits since (an amendment, a
+  // rebase), or it has commits of its own. kInvalid for a bad name, kBusy if it would have to move but is checked out.
   // kExists if git cannot have both this branch and another one.
   Result<BranchState> look_at_branch(const std::string& branch);
-  // Fetches the commit and writes the branch. kExists if the branch has commits of its own (unless it is to be
-  // replaced), or somebody moves it meanwhile; kCorrupt if an object is missing or invalid.
+  // Fetches the commit and writes the branch, with a log: what it was before stays there. kExists if the branch has
+  // commits of its own (unless it is to be replaced), or somebody moves it meanwhile; kCorrupt if an object is missing
+  // or invalid.
   Status bring(const std::string& branch, ReplaceBranch replace);
 
  private:
@@ -136,12 +145,15 @@ class CommitImport {
   Result<bool> set_committed(TreeChange& change);
   Status check_free_of_branches(const std::string& branch);
   Result<std::string> find_branch(const std::string& branch);
+  std::string log_message() const;
+  Result<bool> is_own_branch(const std::string& branch, const std::string& old);
 
   const AgentOverlay& overlay_;
   ScratchDir scratch_;
   std::string quarantine_;
   std::string head_;  // "" before the first commit
   std::string commit_;
+  std::string writer_;  // "" if unknown
   std::string git_dir_;
   std::string start_;       // the agent's HEAD at its start; "" if unknown, or the base does not have it any more
   std::string from_;        // the commit or tree that the agent's HEAD is compared with

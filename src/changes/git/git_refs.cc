@@ -16,6 +16,7 @@ namespace {
 constexpr std::string_view kReferences = "refs/";
 constexpr std::string_view kHeads = "refs/heads/";
 constexpr std::string_view kSymbolic = "ref:";
+constexpr int kSymbolicMax = 5;  // as in git
 
 bool is_ref_component(std::string_view name) {
   if (name.empty() || name.front() == '.' || name.back() == '.' || name.ends_with(".lock")) return false;
@@ -148,10 +149,14 @@ Result<std::optional<GitHeads>> find_git_heads(FileSystem& fs, const std::string
     heads.commit = *std::move(head);
     return std::optional(std::move(heads));
   }
-  if (!head->starts_with(kSymbolic)) return none;
-  std::string_view name = trimmed(std::string_view(*head).substr(kSymbolic.size()), kWhitespace);
-  if (!name.starts_with(kHeads) || !is_branch_name(name.substr(kHeads.size()))) return none;
-  heads.branch = name.substr(kHeads.size());
+  // A branch may be a name for another one, too.
+  for (int links = 0; head && head->starts_with(kSymbolic); ++links) {
+    std::string_view name = trimmed(std::string_view(*head).substr(kSymbolic.size()), kWhitespace);
+    if (links == kSymbolicMax || !name.starts_with(kHeads) || !is_branch_name(name.substr(kHeads.size()))) return none;
+    heads.branch = name.substr(kHeads.size());
+    head = WARREN_TRY(find_line(fs, fmt::format("{}/{}{}", dir, kHeads, heads.branch)));
+  }
+  if (heads.branch.empty()) return none;
   auto found = heads.branches.find(heads.branch);
   if (found != heads.branches.end()) heads.commit = found->second;
   return std::optional(std::move(heads));

@@ -21,7 +21,7 @@ using GitBranches = std::map<std::string, std::string>;    // "fix/parser" → t
 using GitReferences = std::map<std::string, std::string>;  // "refs/tags/v1" → the object's id
 
 struct GitHeads {
-  std::string branch;    // of HEAD: "main"; "" if HEAD names a commit
+  std::string branch;    // of HEAD, not one that is a name for another: "main"; "" if HEAD names a commit
   std::string commit;    // of HEAD; "" before the first commit
   GitBranches branches;  // all of refs/heads
 };

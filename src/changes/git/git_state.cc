@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/ascii.h"
+#include "base/clock.h"
 #include "base/path.h"
 #include "changes/git/pinned_git.h"
 #include "fs/list_dir.h"
@@ -234,10 +235,19 @@ class StateReader {
 }  // namespace
 
 Result<std::optional<GitState>> read_git_state(FileSystem& base) {
-  Result<GitState> state = StateReader(base).read();
-  if (state.ok()) return std::optional(std::move(state).take_value());
-  if (is_odd(state.error())) return std::optional<GitState>();
-  return std::move(state).take_error();
+  SystemClock clock;
+  return read_git_state(base, rest_with_pauses(clock));
+}
+
+Result<std::optional<GitState>> read_git_state(FileSystem& base, const GitRest& rest) {
+  std::optional<GitState> found;
+  Status done = read_git_at_rest(base, std::string(kRepositoryDir), rest, [&]() -> Status {
+    found = WARREN_TRY(StateReader(base).read());
+    return Ok{};
+  });
+  if (!done.ok() && is_odd(done.error())) return std::optional<GitState>();
+  WARREN_TRY(std::move(done));
+  return found;
 }
 
 }  // namespace warren

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "changes/git/git_refs.h"
+#include "changes/git/git_rest.h"
 #include "fs/file_system.h"
 
 namespace warren {
@@ -27,8 +28,9 @@ struct GitState {
   Timestamp time;            // older than anything that the index must compare by content
 };
 
-// nullopt if `/.git` of the base is not an ordinary repository of this user: see pin_git. References are read before
-// the index: git writes the index first, so an index that is read later is never older than HEAD.
+// nullopt if `/.git` of the base is not an ordinary repository of this user: see pin_git. Waits for git commands that
+// are under way there (changes/git/git_rest.h): kBusy if there is no end of them.
 Result<std::optional<GitState>> read_git_state(FileSystem& base);
+Result<std::optional<GitState>> read_git_state(FileSystem& base, const GitRest& rest);
 
 }  // namespace warren

@@ -9,6 +9,7 @@
 #include "base/ascii.h"
 #include "base/path.h"
 #include "changes/git/git.h"
+#include "changes/git/git_log.h"
 #include "changes/git/pinned_git.h"
 #include "changes/git/quarantine.h"
 #include "fs/path_ops.h"
@@ -21,6 +22,9 @@ constexpr std::size_t kBranchFileBytes = 4096;
 constexpr std::string_view kGitPart = "/.git/";
 constexpr std::string_view kTopObjects = "/.git/objects/";
 constexpr std::string_view kTopBranches = "/.git/refs/heads/";
+constexpr std::string_view kTopStash = "/.git/refs/stash";
+constexpr std::string_view kBranches = "refs/heads/";
+constexpr std::string_view kStashReference = "refs/stash";
 
 // Git makes them again, or they say only where it was. Those that end with '/' are folders.
 constexpr std::string_view kScratch[] = {
@@ -98,10 +102,15 @@ std::string describe_new(const GitFile& file) {
   return of_repository(fmt::format("files in {}", quote(fmt::format(".git/{}", path.substr(0, folder)))), file);
 }
 
-// Commits that come with the session's own objects are brought, under whatever name.
-class Branches {
+// What the references of the agent's repository at the top say, compared with those of the base, now and at the start.
+class LeftReferences {
  public:
-  Branches(const AgentOverlay& overlay, const std::vector<TreeChange>& in_git) : overlay_(overlay) {
+  LeftReferences(const AgentOverlay& overlay, const std::vector<TreeChange>& in_git)
+      : overlay_(overlay), base_(overlay.base_path) {
+    base_.set_limit(limits::kGitTime);
+    base_.set_variable("GIT_NO_LAZY_FETCH", "1");
+    Result<std::optional<PinnedGit>> pinned = find_pinned_git(overlay);
+    if (pinned.ok()) pinned_ = *std::move(pinned);
     for (const TreeChange& change : in_git) {
       if (!change.after || !change.path.starts_with(kTopObjects)) continue;
       std::string name = change.path.substr(kTopObjects.size());
@@ -109,30 +118,79 @@ class Branches {
     }
   }
 
-  bool is_name_alone(const TreeChange& change) {
+  bool is_pinned() const { return pinned_.has_value(); }
+
+  // In words, "" for none; nullopt for whatever is not a reference that this class judges.
+  std::optional<std::string> describe(const TreeChange& change) {
+    if (change.path == kTopStash) return has_own_stash() ? "the stash" : "";
     bool is_new = change.path.starts_with(kTopBranches) && change.after && change.after->is_file() && !change.before;
-    if (!is_new || change.path.ends_with(".lock")) return false;
+    if (!is_new || change.path.ends_with(".lock")) return std::nullopt;
     Result<std::string> text = read_file(overlay_.merged, change.path, {.size_bytes_max = kBranchFileBytes});
-    if (!text.ok()) return false;
+    if (!text.ok()) return std::nullopt;
     std::string commit(trimmed(*text, kWhitespace));
-    return !objects_.contains(commit) && !is_known(change.path.substr(kGitPart.size()), commit);
+    if (!is_name_alone(change.path.substr(kGitPart.size()), commit)) return std::nullopt;
+    return "branches";
+  }
+
+  // Of the file of packed references of a pinned state, which git also writes by itself (gc), and for a deleted branch.
+  // Moved branches are judged by their commits.
+  std::vector<std::string> describe_packed() {
+    Result<std::string> text =
+        read_file(overlay_.merged, "/.git/packed-refs", {.size_bytes_max = limits::kGitPackedRefsBytes});
+    if (!text.ok()) return {"packed references"};
+    std::vector<std::string> left;
+    for (const auto& [name, id] : parse_packed_references(*text)) {
+      auto before = pinned_->references.find(name);
+      bool is_known = before != pinned_->references.end() && (before->second == id || name.starts_with(kBranches));
+      if (is_known || is_scratch(name)) continue;
+      std::string what;
+      if (name == kStashReference) what = has_own_stash() ? "the stash" : "";
+      else if (name.starts_with(kBranches)) what = is_name_alone(name, id) ? "branches" : "";
+      else what = describe_new({.path = name, .dir = "/.git"});
+      if (!what.empty()) left.push_back(std::move(what));
+    }
+    return left;
   }
 
  private:
+  // Commits of the agent are brought, under whatever name.
+  bool is_name_alone(const std::string& name, const std::string& commit) {
+    return !objects_.contains(commit) && !is_known(name, commit) && is_of_start(commit);
+  }
+
+  // Whether a reference of the start leads to the commit. After git has packed them, the session's own objects and the
+  // base's are in the same pack.
+  bool is_of_start(const std::string& commit) {
+    if (!pinned_) return true;
+    std::string asked = commit + "\n";
+    for (const auto& [name, id] : pinned_->references) asked += fmt::format("^{}\n", id);
+    if (!pinned_->head.empty()) asked += fmt::format("^{}\n", pinned_->head);
+    Result<std::string> beyond = base_.ask_with({"rev-list", "-1", "--ignore-missing", "--stdin"}, asked);
+    return !beyond.ok() || beyond->empty();
+  }
+
+  // Stashes of the base were there at the start. Whatever the base does not have is the agent's.
+  bool has_own_stash() {
+    std::string ids;
+    for (const LogEntry& entry : read_git_log(overlay_.merged, "/.git/logs/refs/stash")) ids += entry.to + "\n";
+    Result<std::string> top = read_file(overlay_.merged, kTopStash, {.size_bytes_max = kBranchFileBytes});
+    if (top.ok()) ids += std::string(trimmed(*top, kWhitespace)) + "\n";
+    if (ids.empty()) return true;
+    Result<std::string> found = base_.ask_with({"cat-file", "--batch-check=%(objecttype)"}, ids);
+    return !found.ok() || found->find(" missing") != found->npos;
+  }
+
   bool is_known(const std::string& name, const std::string& commit) {
-    if (!known_) known_ = ask_git();
+    if (!known_) known_ = list_known();
     return known_->contains(name) || known_->contains(commit);
   }
 
-  std::set<std::string> ask_git() const {
+  std::set<std::string> list_known() {
     std::set<std::string> known;
-    Result<std::optional<PinnedGit>> pinned = find_pinned_git(overlay_);
-    if (pinned.ok() && *pinned) {
-      for (const auto& [name, id] : (*pinned)->references) known.insert({name, id});
+    if (pinned_) {
+      for (const auto& [name, id] : pinned_->references) known.insert({name, id});
     }
-    Git git(overlay_.base_path);
-    git.set_limit(limits::kGitTime);
-    Result<std::string> listed = git.ask({"for-each-ref", "--format=%(objectname)%0a%(refname)"});
+    Result<std::string> listed = base_.ask({"for-each-ref", "--format=%(objectname)%0a%(refname)"});
     if (!listed.ok()) return known;  // then every name counts
     for (std::string_view rest = *listed; !rest.empty();) {
       std::size_t end = std::min(rest.find('\n'), rest.size());
@@ -143,25 +201,11 @@ class Branches {
   }
 
   const AgentOverlay& overlay_;
+  Git base_;
+  std::optional<PinnedGit> pinned_;
   std::set<std::string, std::less<>> objects_;
   std::optional<std::set<std::string>> known_;  // names and commits of the base's references, now and at the start
 };
-
-// Whether the file of packed references has something that was not there at the agent's start. Git writes it again for
-// a deleted branch, too. Moved branches are judged by their commits.
-bool has_new_packed(const AgentOverlay& overlay, const PinnedGit& pinned) {
-  Result<std::string> text =
-      read_file(overlay.merged, "/.git/packed-refs", {.size_bytes_max = limits::kGitPackedRefsBytes});
-  if (!text.ok()) return text.error().code() != Code::kNotFound;
-  GitReferences now = parse_packed_references(*text);
-  return std::any_of(now.begin(), now.end(), [&](const auto& one) {
-    std::string_view name = one.first;
-    auto before = pinned.references.find(one.first);
-    if (name.starts_with("refs/remotes/")) return false;
-    if (before == pinned.references.end()) return true;
-    return before->second != one.second && !name.starts_with("refs/heads/");
-  });
-}
 
 }  // namespace
 
@@ -181,20 +225,21 @@ std::string describe_left_in_git(const TreeChange& change) {
 
 std::vector<std::string> list_left_in_git(const AgentOverlay& overlay, const std::vector<TreeChange>& in_git) {
   std::optional<Timestamp> made = find_time_of_made_repository(in_git);
-  Result<std::optional<PinnedGit>> pinned = find_pinned_git(overlay);
-  bool is_pinned = pinned.ok() && pinned->has_value();
-  Branches branches(overlay, in_git);
+  LeftReferences references(overlay, in_git);
   std::vector<std::string> left;
+  auto add = [&](std::string what) {
+    bool is_named = what.empty() || std::find(left.begin(), left.end(), what) != left.end();
+    if (!is_named && left.size() < kLeftNamed) left.push_back(std::move(what));
+    else if (!is_named && left.size() == kLeftNamed) left.emplace_back("other files in .git");
+  };
   for (const TreeChange& change : in_git) {
     if (made && change.after && change.after->mtime == *made) continue;
-    if (is_pinned && change.path == "/.git/packed-refs" && !has_new_packed(overlay, **pinned)) continue;
-    std::string what = branches.is_name_alone(change) ? "branches" : describe_left_in_git(change);
-    if (what.empty() || std::find(left.begin(), left.end(), what) != left.end()) continue;
-    if (left.size() == kLeftNamed) {
-      left.emplace_back("other files in .git");
-      break;
+    if (change.path == "/.git/packed-refs" && change.after && references.is_pinned()) {
+      for (std::string& what : references.describe_packed()) add(std::move(what));
+      continue;
     }
-    left.push_back(std::move(what));
+    std::optional<std::string> what = change.after ? references.describe(change) : std::nullopt;
+    add(what ? *std::move(what) : describe_left_in_git(change));
   }
   return left;
 }

@@ -54,7 +54,7 @@ Result<std::optional<PinnedGit>> find_pinned_git(const AgentOverlay& overlay);
 Result<bool> pin_git(const AgentOverlay& overlay);
 Result<bool> pin_git(Agent& agent);  // false without a base
 // Writes the commit that the base's HEAD has now as the reference `refs/warren/base` of a pinned state, so that an
-// agent can merge newer work of the base.
+// agent can merge newer work of the base. Runs git for the base of a linked worktree.
 Status show_base_head(Agent& agent);
 // What the session has written to its base, by path: from then on it shows there what the base has. Does nothing
 // without a pinned state. Within a write unit of the upper layer.

@@ -1,5 +1,6 @@
 #include "changes/git/pinned_git.h"
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -52,6 +53,8 @@ class PinnedGitTest : public ::testing::Test {
     std::filesystem::path whole = base_path_ + path;
     std::filesystem::create_directories(whole.parent_path());
     std::ofstream(whole) << text;
+    // Long ago, so that nobody waits for a git command that would be writing it (changes/git/git_rest.h).
+    std::filesystem::last_write_time(whole, std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
   }
   void open() {
     merged_.reset();

@@ -1,9 +1,13 @@
 #include "changes/git/stray_commits.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "base/ascii.h"
 #include "changes/git/git.h"
+#include "changes/git/git_log.h"
 #include "changes/git/git_refs.h"
 #include "changes/git/quarantine.h"
 #include "fs/path_ops.h"
@@ -14,7 +18,7 @@ namespace warren {
 namespace {
 
 constexpr std::string_view kOwnObjects = "/.git/objects/";
-constexpr std::uint64_t kStashLogBytes = std::uint64_t{16} << 20;
+constexpr std::size_t kIndexAt = 2;  // in a list of a commit and its parents
 
 // The lines of a text, without those that are empty.
 template <class Visit>
@@ -34,6 +38,13 @@ std::string list_loose(const std::vector<TreeChange>& in_git) {
     if (object_file_of(name) == ObjectFile::kLoose) ids += name.erase(name.find('/'), 1) + "\n";
   }
   return ids;
+}
+
+bool has_packs(const std::vector<TreeChange>& in_git) {
+  return std::any_of(in_git.begin(), in_git.end(), [](const TreeChange& change) {
+    bool is_file = change.after && change.after->is_file() && change.path.starts_with(kOwnObjects);
+    return is_file && object_file_of(change.path.substr(kOwnObjects.size())) == ObjectFile::kPack;
+  });
 }
 
 // The objects in the packs of a quarantine.
@@ -71,13 +82,7 @@ Status exclude_references(FileSystem& fs, std::string& asked) {
   if (packed.ok()) {
     for (const auto& [name, id] : parse_packed_references(*packed)) exclude(id, asked);
   }
-  Result<std::string> stashes = read_file(fs, "/.git/logs/refs/stash", {.size_bytes_max = kStashLogBytes});
-  if (stashes.ok()) {
-    for_each_line(*stashes, [&](std::string_view line) {  // "<old> <new> <who> …"
-      std::size_t space = line.find(' ');
-      if (space != line.npos) exclude(line.substr(space + 1).substr(0, space), asked);
-    });
-  }
+  for (const LogEntry& entry : read_git_log(fs, "/.git/logs/refs/stash")) exclude(entry.to, asked);
   std::size_t count = 0;
   return walk(fs, "/.git/refs", [&](const WalkEntry& entry) -> Result<WalkNext> {
     if (++count > limits::kGitRefs) return WalkNext::kStop;
@@ -88,31 +93,164 @@ Status exclude_references(FileSystem& fs, std::string& asked) {
   });
 }
 
+// Whether git has put another commit in the place of the old one: "commit (amend): …", "rebase (fixup): …",
+// "pull --rebase (finish): …". When a rebase starts, it has replaced nothing yet.
+bool is_replacement(const LogEntry& entry) {
+  std::string_view action = std::string_view(entry.message).substr(0, entry.message.find(':'));
+  if (entry.from == entry.to || action.find("(start)") != action.npos) return false;
+  return action.find("(amend)") != action.npos || action.starts_with("rebase") ||
+         action.find("--rebase") != action.npos;
+}
+
+// The old commits of amendments and rebases, by the logs of HEAD and of the branches.
+std::set<std::string> list_replaced(FileSystem& fs) {
+  std::set<std::string> replaced;
+  auto add = [&](const std::string& path) {
+    for (const LogEntry& entry : read_git_log(fs, path)) {
+      if (is_replacement(entry)) replaced.insert(entry.from);
+    }
+  };
+  add("/.git/logs/HEAD");
+  std::size_t count = 0;
+  walk(fs, "/.git/logs/refs/heads", [&](const WalkEntry& entry) -> Result<WalkNext> {
+    if (++count > limits::kGitRefs) return WalkNext::kStop;
+    if (entry.attributes.is_file()) add(entry.path);
+    return WalkNext::kContinue;
+  }).ignore("without a log, a commit counts");
+  return replaced;
+}
+
+std::vector<std::string> split_words(std::string_view line) {
+  std::vector<std::string> words;
+  while (!line.empty()) {
+    std::size_t end = std::min(line.find(' '), line.size());
+    if (end > 0) words.emplace_back(line.substr(0, end));
+    line.remove_prefix(std::min(line.size(), end + 1));
+  }
+  return words;
+}
+
+// Looks at the objects of one agent's repository.
+class StrayLook {
+ public:
+  StrayLook(const AgentOverlay& overlay, const std::vector<TreeChange>& in_git, std::string quarantine)
+      : overlay_(overlay), in_git_(in_git), quarantine_(std::move(quarantine)), base_(overlay.base_path) {
+    base_.set_limit(limits::kGitTime);
+    base_.set_variable("GIT_NO_LAZY_FETCH", "1");  // of a partial clone
+  }
+
+  Result<StrayObjects> look() {
+    StrayObjects found;
+    std::string ids = list_loose(in_git_);
+    WARREN_TRY(list_alone(ids));
+    if (alone_.empty() && !has_packs(in_git_)) return found;
+    WARREN_TRY(make_quarantine(overlay_, in_git_, base_, quarantine_));
+    std::string packed = WARREN_TRY(list_packed(quarantine_));
+    WARREN_TRY(list_alone(packed));
+    if (alone_.empty()) return found;
+    ids += packed;
+    WARREN_TRY(exclude_references(overlay_.merged, references_));
+    std::string known = WARREN_TRY(base_.ask({"for-each-ref", "--format=%(objectname)"}));
+    for_each_line(known, [&](std::string_view id) { exclude(id, references_); });
+    replaced_ = list_replaced(overlay_.merged);
+    WARREN_TRY(list_strays(ids));
+    WARREN_TRY(leave_out_stashes());
+    found.commits = strays_.size();
+    WARREN_TRY(leave_out_replaced());
+    found.are_alone = !alone_.empty();
+    return found;
+  }
+
+ private:
+  Result<std::string> ask_quarantine(const std::vector<std::string>& words, const std::string& input) {
+    Git git(quarantine_);
+    git.set_limit(limits::kGitTime);
+    git.set_variable("GIT_NO_LAZY_FETCH", "1");
+    return git.ask_with(words, input);
+  }
+
+  Status list_alone(const std::string& ids) {
+    if (ids.empty()) return Ok{};
+    constexpr std::string_view kMissing = " missing";
+    std::string found = WARREN_TRY(base_.ask_with({"cat-file", "--batch-check=%(objectname)"}, ids));
+    for_each_line(found, [&](std::string_view line) {
+      if (line.ends_with(kMissing)) alone_.emplace(line.substr(0, line.size() - kMissing.size()));
+    });
+    return Ok{};
+  }
+
+  // All commits that no reference leads to, without those that were replaced.
+  Status list_strays(const std::string& ids) {
+    constexpr std::string_view kCommit = "commit ";
+    std::string types = WARREN_TRY(ask_quarantine({"cat-file", "--batch-check=%(objecttype) %(objectname)"}, ids));
+    std::string asked;
+    for_each_line(types, [&](std::string_view line) {
+      if (line.starts_with(kCommit)) asked.append(line.substr(kCommit.size())).push_back('\n');
+    });
+    if (asked.empty()) return Ok{};
+    asked += references_;
+    for (const std::string& id : replaced_) exclude(id, asked);
+    std::string listed = WARREN_TRY(ask_quarantine({"rev-list", "--ignore-missing", "--stdin"}, asked));
+    for_each_line(listed, [&](std::string_view id) { strays_.emplace(id); });
+    return Ok{};
+  }
+
+  // A stash is a commit whose second parent has the index; a third one has untracked files.
+  Status leave_out_stashes() {
+    std::string asked;
+    for (const std::string& id : strays_) asked += id + "\n";
+    if (asked.empty()) return Ok{};
+    std::string listed = WARREN_TRY(ask_quarantine({"rev-list", "--no-walk", "--parents", "--stdin"}, asked));
+    std::vector<std::vector<std::string>> families;  // each commit with its parents
+    std::string second_parents;
+    for_each_line(listed, [&](std::string_view line) {
+      std::vector<std::string> family = split_words(line);
+      if (family.size() <= kIndexAt) return;
+      second_parents += family[kIndexAt] + "\n";
+      families.push_back(std::move(family));
+    });
+    if (families.empty()) return Ok{};
+    std::string named = WARREN_TRY(ask_quarantine({"log", "--no-walk", "--stdin", "--format=%H %s"}, second_parents));
+    std::set<std::string> indexes;
+    for_each_line(named, [&](std::string_view line) {
+      std::size_t space = std::min(line.find(' '), line.size());
+      if (line.substr(space).starts_with(" index on ")) indexes.emplace(line.substr(0, space));
+    });
+    for (const std::vector<std::string>& family : families) {
+      if (!indexes.contains(family[kIndexAt])) continue;
+      replaced_.insert(family[0]);
+      strays_.erase(family[0]);
+      for (std::size_t i = kIndexAt; i < family.size(); ++i) strays_.erase(family[i]);
+    }
+    return Ok{};
+  }
+
+  // Of what is in no repository but the agent's, what belongs only to replaced commits.
+  Status leave_out_replaced() {
+    if (replaced_.empty()) return Ok{};
+    std::string asked = references_;
+    for (const std::string& id : strays_) exclude(id, asked);
+    for (const std::string& id : replaced_) asked += id + "\n";
+    std::string listed = WARREN_TRY(ask_quarantine({"rev-list", "--objects", "--ignore-missing", "--stdin"}, asked));
+    for_each_line(listed, [&](std::string_view line) { alone_.erase(std::string(line.substr(0, line.find(' ')))); });
+    return Ok{};
+  }
+
+  const AgentOverlay& overlay_;
+  const std::vector<TreeChange>& in_git_;
+  std::string quarantine_;
+  Git base_;
+  std::string references_;          // of agent and base, for rev-list: "^<id>\n"
+  std::set<std::string> alone_;     // objects that the base does not have
+  std::set<std::string> replaced_;  // commits
+  std::set<std::string> strays_;    // commits
+};
+
 }  // namespace
 
-Result<std::size_t> count_stray_commits(const AgentOverlay& overlay, const std::vector<TreeChange>& in_git) {
+Result<StrayObjects> find_stray_objects(const AgentOverlay& overlay, const std::vector<TreeChange>& in_git) {
   ScratchDir scratch = WARREN_TRY(ScratchDir::make("objects"));
-  std::string quarantine = scratch.path() + "/quarantine";
-  Git base(overlay.base_path);
-  base.set_limit(limits::kGitTime);
-  WARREN_TRY(make_quarantine(overlay, in_git, base, quarantine));
-  std::string packed = WARREN_TRY(list_packed(quarantine));
-  std::string ids = list_loose(in_git) + packed;
-  if (ids.empty()) return std::size_t{0};
-  Git git(quarantine);
-  git.set_limit(limits::kGitTime);
-  std::string types = WARREN_TRY(git.ask_with({"cat-file", "--batch-check=%(objecttype) %(objectname)"}, ids));
-  constexpr std::string_view kCommit = "commit ";
-  std::string asked;
-  for_each_line(types, [&](std::string_view line) {
-    if (line.starts_with(kCommit)) asked.append(line.substr(kCommit.size())).push_back('\n');
-  });
-  if (asked.empty()) return std::size_t{0};
-  WARREN_TRY(exclude_references(overlay.merged, asked));
-  std::string known = WARREN_TRY(base.ask({"for-each-ref", "--format=%(objectname)"}));
-  for_each_line(known, [&](std::string_view id) { exclude(id, asked); });
-  std::string count = WARREN_TRY(git.ask_with({"rev-list", "--count", "--ignore-missing", "--stdin"}, asked));
-  return parse_number<std::size_t>(count).value_or(0);
+  return StrayLook(overlay, in_git, scratch.path() + "/quarantine").look();
 }
 
 }  // namespace warren

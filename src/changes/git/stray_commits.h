@@ -1,5 +1,9 @@
-// Commits in an agent's repository that no reference leads to: made on a detached HEAD, in another worktree, or left by
-// a reset or an amendment.
+// What an agent's repository has that no reference leads to: commits made on a detached HEAD, in another worktree or
+// left by a reset, and content that was only staged.
+//
+// Not what the agent has replaced or taken back with git's own commands, as its logs and the commits themselves say:
+// the old commits of `commit --amend` and of a rebase, and stashes that were popped or dropped. They are where every
+// repository keeps them for a while, and nobody looks for them in a session.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +15,16 @@
 
 namespace warren {
 
-// How many of the agent's own commits neither a reference or the HEAD of the agent's repository at the top of the base
-// nor one of the base's leads to. `in_git` are the changes that leave_out_git has removed. Runs git in a quarantine
-// (changes/git/quarantine.h) if there are new objects.
-Result<std::size_t> count_stray_commits(const AgentOverlay& overlay, const std::vector<TreeChange>& in_git);
+struct StrayObjects {
+  // Commits that neither a reference or the HEAD of the agent's repository at the top of the base nor one of the base's
+  // leads to.
+  std::size_t commits = 0;
+  // There are objects that the base's repository does not have: those of commits that were not brought, or staged ones.
+  bool are_alone = false;
+};
+
+// `in_git` are the changes that leave_out_git has removed. Runs git in a quarantine (changes/git/quarantine.h) if there
+// are new objects that the base's repository does not have.
+Result<StrayObjects> find_stray_objects(const AgentOverlay& overlay, const std::vector<TreeChange>& in_git);
 
 }  // namespace warren

@@ -9,7 +9,6 @@
 #include "changes/git/git_folder.h"
 #include "changes/git/left_in_git.h"
 #include "changes/git/stray_commits.h"
-#include "changes/left_with_agent.h"
 #include "changes/review/remarks.h"
 #include "cli/changes/apply_consent.h"
 #include "cli/changes/changes_output.h"
@@ -71,6 +70,7 @@ std::string describe_foreign(const CommitImport::Beyond& beyond) {
 Status check_target(const Arguments& args, CommitsPlan& plan, const std::string& id) {
   plan.branch = args.find("branch").value_or("warren/" + id);
   CommitImport::BranchState state = WARREN_TRY(plan.import->look_at_branch(plan.branch));
+  plan.is_replacing = state == CommitImport::BranchState::kOwn;
   if (state != CommitImport::BranchState::kOther || args.has("force")) return Ok{};
   return Error(
       Code::kExists,
@@ -78,10 +78,10 @@ Status check_target(const Arguments& args, CommitsPlan& plan, const std::string&
       kTakeOtherBranch);
 }
 
-Status prepare_import(CommitsPlan& plan, const AgentOverlay& overlay, const std::vector<TreeChange>& all) {
+Status prepare_import(CommitsPlan& plan, OverlayAgent& opened, const std::vector<TreeChange>& all) {
   const std::string& commit = plan.taken ? plan.taken->commit : plan.found.head;
-  plan.import = WARREN_TRY(CommitImport::prepare(overlay, plan.found, commit, all));
-  return Ok{};
+  plan.import = WARREN_TRY(CommitImport::prepare(opened.overlay, plan.found, commit, all));
+  return plan.import->set_writer(*opened.agent);
 }
 
 // A branch whose commits all come with the one that is taken has nothing more to bring.
@@ -100,7 +100,7 @@ Result<bool> is_only_named(const Arguments& args, const CommitsPlan& plan, const
   if (!plan.taken || plan.taken->commit == plan.found.head || plan.found.head.empty()) return false;
   if (args.has("from") || args.has("branch")) return false;
   CommitImport::BranchState state = WARREN_TRY(plan.import->look_at_branch("warren/" + id));
-  return state == CommitImport::BranchState::kOther;
+  return state == CommitImport::BranchState::kOther || state == CommitImport::BranchState::kOwn;
 }
 
 // A remark of `diff`: the same question is asked by `apply`.
@@ -116,13 +116,12 @@ void print_foreign(Context& context, const AgentOverlay& overlay, const AgentCom
 }
 
 void print_strays(Context& context, const AgentOverlay& overlay, const std::vector<TreeChange>& left_out) {
-  if (!has_git_objects_alone(overlay, left_out)) return;
-  Result<std::size_t> strays = count_stray_commits(overlay, left_out);
-  if (!strays.ok() || *strays == 0) return;
+  Result<StrayObjects> strays = find_stray_objects(overlay, left_out);
+  if (!strays.ok() || strays->commits == 0) return;
   context.err.print(
       "{} on no branch: only the session keeps {}; a branch or tag in the session makes them a part of "
       "its work\n",
-      counted(*strays, "commit"), *strays == 1 ? "it" : "them");
+      counted(strays->commits, "commit"), strays->commits == 1 ? "it" : "them");
 }
 
 }  // namespace
@@ -160,10 +159,10 @@ Result<std::optional<CommitsPlan>> plan_commits(const Arguments& args, OverlayAg
   CommitsPlan plan;
   plan.taken = WARREN_TRY(choose_branch(args, *found));
   plan.found = *std::move(found);
-  WARREN_TRY(prepare_import(plan, opened.overlay, all));
+  WARREN_TRY(prepare_import(plan, opened, all));
   if (WARREN_TRY(is_only_named(args, plan, opened.agent->id()))) {
     plan.taken.reset();
-    WARREN_TRY(prepare_import(plan, opened.overlay, all));
+    WARREN_TRY(prepare_import(plan, opened, all));
   }
   if (plan.taken) {
     WARREN_TRY(leave_out_contained(plan));
@@ -254,11 +253,17 @@ void print_commits(Context& context, const Arguments& args, const CommitsPlan& p
     out.print("{} {}: {}, up to {} {}\n", args.has("dry-run") ? "would write the branch" : "branch",
               out.name(plan.branch), counted(plan.description.count, "commit"), plan.taken->commit.substr(0, kShortId),
               out.name(quote(plan.description.subject)));
+    if (plan.is_replacing) {
+      out.print("  in place of commits that the agent has amended or rebased since{}\n",
+                args.has("dry-run") ? "" : fmt::format(": `git log {}@{{1}}` shows them", out.name(plan.branch)));
+    }
     print_self_running(out, plan);
     if (is_suspicious(plan.beyond)) out.print("  {}\n", out.name(describe_foreign(plan.beyond)));
     if (!args.has("dry-run")) print_merge_advice(out, plan.branch, plan.outlook);
   } else if (!plan.container.empty()) {
     out.print("the agent's commits are already in {}\n", out.name(plan.container));
+  } else if (plan.found.is_head_squashed) {
+    out.print("what the agent's commits change is already in your HEAD, as other commits\n");
   }
   if (plan.committed > 0) {
     out.print("{} in the commits, not written as {}\n",

@@ -27,6 +27,7 @@ struct CommitsPlan {
   std::unique_ptr<CommitImport> import;
   std::optional<AgentBranch> taken;  // nullopt if the base's repository has all commits already
   std::string branch;                // in the base's repository
+  bool is_replacing = false;         // commits that the last apply wrote there, and that the agent has replaced
   CommitImport::Description description;
   std::vector<SelfRunningFile> self_running;  // in the commits
   CommitImport::Beyond beyond;                // what the commits change, and the session does not

@@ -7,7 +7,9 @@
 #include "agent/agent_namespace.h"
 #include "agent/checkpoints/checkpoints.h"
 #include "base/path.h"
+#include "base/printable.h"
 #include "changes/change_word.h"
+#include "changes/git/commits.h"
 #include "changes/git/git_folder.h"
 #include "changes/review/past_diff.h"
 #include "changes/review/patch.h"
@@ -104,13 +106,37 @@ Result<ToolAnswer> past_answer(ToolContext& context, const Json& arguments) {
   return answer;
 }
 
+// The session's commits that the project's repository does not have: apply brings them as a branch.
+void add_commits(const AgentOverlay& overlay, const std::vector<TreeChange>& in_git, ToolAnswer& answer) {
+  Result<std::optional<AgentCommits>> found = find_commits(overlay);
+  if (!found.ok()) {
+    answer.text += fmt::format("cannot tell what was committed: {}\n", found.error().message());
+    return;
+  }
+  if (!*found || (*found)->brings.empty()) return;
+  if (!answer.text.empty() && !answer.text.ends_with('\n')) answer.text += '\n';
+  Json branches = Json::array();
+  for (const AgentBranch& one : (*found)->brings) {
+    std::string name = one.name.empty() ? "HEAD" : printable(one.name);
+    answer.text += fmt::format("new commits: {} is at {}; apply brings them as a branch\n", name, one.commit);
+    branches.push_back({{"branch", std::move(name)}, {"commit", one.commit}});
+  }
+  Json commits{{"branches", std::move(branches)}};
+  auto import = CommitImport::prepare(overlay, **found, (*found)->brings.front().commit, in_git);
+  if (import.ok()) {
+    Result<CommitImport::Description> described = (*import)->describe((*found)->brings);
+    if (described.ok()) commits["count"] = described->count;
+  }
+  answer.structured["commits"] = std::move(commits);
+}
+
 // What a session has changed in its project, as `warren diff` shows it.
 Result<ToolAnswer> project_answer(ToolContext& context, const Json& arguments) {
   ShownPaths paths{.is_project = true};
   OverlayAgent opened = WARREN_TRY(open_overlay(context.agent.path(), OpenMode::kReadOnly, context.clock));
   auto view = WARREN_TRY(opened.overlay.upper.begin(UnitAccess::kRead));  // what is listed is still there for the patch
   std::vector<TreeChange> all = WARREN_TRY(list_changes(opened.overlay));
-  WARREN_TRY(leave_out_git(opened.overlay, all, {}));
+  std::vector<TreeChange> in_git = WARREN_TRY(leave_out_git(opened.overlay, all, {}));
   std::size_t count = all.size();
   std::vector<TreeChange> changes = WARREN_TRY(visible_changes(context, paths, std::move(all)));
   WARREN_TRY(context.view.record("diff", kProjectPath, Status(Ok{})));
@@ -121,6 +147,7 @@ Result<ToolAnswer> project_answer(ToolContext& context, const Json& arguments) {
     answer.structured["patch"] = answer.text;
   }
   end_text(answer, count - changes.size());
+  add_commits(opened.overlay, in_git, answer);
   return answer;
 }
 
@@ -157,6 +184,12 @@ Json diff_output() {
                                {"from_base64", text_schema("")}},
                               {"change", "path"});
   Json names = list_schema("", text_schema(""));
+  Json branch =
+      object_schema({{"branch", text_schema("in the session")}, {"commit", text_schema("")}}, {"branch", "commit"});
+  Json commits =
+      object_schema({{"branches", list_schema("with commits that the project's repository does not have", branch)},
+                     {"count", whole_number_schema("commits on them", 0)}},
+                    {"branches"});
   return object_schema(
       {{"changes", list_schema("", std::move(change))},
        {"total", whole_number_schema("", 0)},
@@ -164,6 +197,7 @@ Json diff_output() {
        {"keys",
         object_schema(
             {{"added", names}, {"modified", names}, {"deleted", names}, {"total", whole_number_schema("", 0)}}, {})},
+       {"commits", std::move(commits)},
        {"patch", text_schema("")}},
       {"changes", "total", "left_out", "keys"});
 }

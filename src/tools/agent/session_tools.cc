@@ -80,6 +80,19 @@ Result<std::string> base_path_of(ToolContext& context, const std::string& given)
                fmt::format("Changes are applied to the project: give paths as {}/src.", kProjectPath));
 }
 
+// Hints of the command line name its options, which this tool does not have.
+std::string without_hints(std::string_view errors) {
+  std::string kept;
+  while (!errors.empty()) {
+    std::string_view line = errors.substr(0, errors.find('\n'));
+    errors.remove_prefix(std::min(errors.size(), line.size() + 1));
+    if (line.empty() || line.starts_with("hint: ")) continue;
+    kept += kept.empty() ? "" : "\n";
+    kept += line;
+  }
+  return kept;
+}
+
 // What `warren apply` has printed: JSON, or why not.
 Result<Json> applied_json(const ProgramEnd& end) {
   if (end.is_ended) {
@@ -93,9 +106,10 @@ Result<Json> applied_json(const ProgramEnd& end) {
                  fmt::format("it ended well, but its report is {}", end.is_cut ? "too long" : "not JSON"),
                  "Look at diff: what was applied is not in it any more. Give \"paths\" to apply less at once.");
   }
-  std::string why = end.errors.empty() ? fmt::format("it ended with status {}", end.status) : end.errors;
+  std::string why = without_hints(end.errors);
+  if (why.empty()) why = fmt::format("it ended with status {}", end.status);
   return Error(Code::kUnavailable, fmt::format("nothing was applied: {}", why.substr(0, 4000)),
-               "See what would be applied with diff {}, and ask the operator.");
+               "See what would be applied with diff {}, and ask the operator, who has more options.");
 }
 
 // A path as `warren apply --json` prints it: "path", and "path_hex" if it is not UTF-8.
@@ -166,6 +180,21 @@ Status check_no_conflicts(const Json& plan) {
                "Give \"paths\" without these files, or ask the operator to merge them.");
 }
 
+// What only the operator can agree to. `warren apply` refuses it without a terminal.
+Status check_no_questions(const Json& plan) {
+  Json asks = plan.value("asks", Json::array());
+  if (asks.empty()) return Ok{};
+  return Error(Code::kDenied, fmt::format("nothing was applied: {}", asks[0].value("why", "")),
+               "Ask the operator, who can look at it and agree.");
+}
+
+// Commits arrive as a branch, and their files are not written: "2 commits, as the branch 'warren/fix'".
+std::string describe_commits(const Json& commits) {
+  std::uint64_t count = commits.value("count", std::uint64_t{0});
+  return fmt::format("{} {}, as the branch {}", count, count == 1 ? "commit" : "commits",
+                     quote(commits.value("branch", "")));
+}
+
 // What would be written, with the first names.
 std::string apply_question(const std::string& base, const Json& plan) {
   constexpr std::size_t kNamed = 10;
@@ -183,8 +212,7 @@ std::string apply_question(const std::string& base, const Json& plan) {
       fmt::format("Write {} {} to {}?", changes.size(), changes.size() == 1 ? "change" : "changes", base);
   if (!names.empty()) text += " " + names;
   if (plan.contains("commits") && plan["commits"].contains("branch")) {
-    text += fmt::format("; and {} commits, as the branch {}", plan["commits"].value("count", 0),
-                        plan["commits"].value("branch", ""));
+    text += "; and " + describe_commits(plan["commits"]);
   }
   return text;
 }
@@ -208,6 +236,38 @@ Result<Json> plan_apply(ToolContext& context, ApplyRequest request) {
   return plan;
 }
 
+// Of the report of `warren apply`, what this tool answers.
+Json shown_commits(const Json& commits) {
+  Json shown{
+      {"count", commits.value("count", 0)}, {"files", commits.value("committed", 0)}, {"waiting", Json::array()}};
+  for (const char* name : {"branch", "commit"}) {
+    if (commits.contains(name)) shown[name] = commits[name];
+  }
+  for (const Json& path : commits.value("held", Json::array())) {
+    if (shown["waiting"].size() == kToolPageEntries) break;
+    shown["waiting"].push_back(project_path_of(path.get<std::string>()));
+  }
+  return shown;
+}
+
+std::string commits_text(const Json& commits, bool is_dry_run) {
+  std::string text;
+  if (commits.contains("branch")) {
+    text += fmt::format("\n{} {} of the project's repository; its files are written when the operator merges it",
+                        is_dry_run ? "Would write" : "Wrote", describe_commits(commits));
+  }
+  std::size_t files = commits.value("files", std::size_t{0});
+  if (files == 1) text += "\n1 change is in the commits, not written as a file";
+  if (files > 1) text += fmt::format("\n{} changes are in the commits, not written as files", files);
+  const Json& waiting = commits["waiting"];
+  if (!waiting.empty()) {
+    text += fmt::format("\nNot written before the commits are merged, since they contain a part of it: {}{}",
+                        printable(waiting[0].get<std::string>()),
+                        waiting.size() == 1 ? "" : fmt::format(" and {} more", waiting.size() - 1));
+  }
+  return text;
+}
+
 ToolAnswer applied_answer(const Json& printed, bool is_dry_run) {
   Json all = printed.value("applied", Json::array());
   Json applied = Json::array();
@@ -222,7 +282,15 @@ ToolAnswer applied_answer(const Json& printed, bool is_dry_run) {
                        {"total", all.size()},
                        {"is_dry_run", is_dry_run},
                        {"can_be_undone", printed.value("can_be_undone", false)}};
-  answer.text = fmt::format("{} {} changes", is_dry_run ? "Would apply" : "Applied", all.size());
+  answer.text = fmt::format("{} {} {}", is_dry_run ? "Would apply" : "Applied", all.size(),
+                            all.size() == 1 ? "change" : "changes");
+  if (printed.contains("commits")) {
+    Json commits = shown_commits(printed["commits"]);
+    answer.text += commits_text(commits, is_dry_run);
+    answer.structured["commits"] = std::move(commits);
+  }
+  for (const Json& one : printed.value("asks", Json::array()))
+    answer.text += fmt::format("\nOnly the operator can agree to this: {}", one.value("why", ""));
   return answer;
 }
 
@@ -240,6 +308,7 @@ Result<ToolAnswer> apply_answer(ToolContext& context, const Json& arguments) {
   Json plan = WARREN_TRY(plan_apply(context, request));
   bool is_nothing = plan.value("applied", Json::array()).empty() && !plan.contains("commits");
   if (request.is_dry_run || is_nothing) return applied_answer(plan, request.is_dry_run);
+  WARREN_TRY(check_no_questions(plan));
   request.if_state = plan.value("state", "");
   WARREN_TRY(check_consent(context, {.text = apply_question(*context.agent.base(), plan), .state = request.if_state}));
   // The rules may be others by now, too.
@@ -287,7 +356,16 @@ Json apply_output() {
                                {"path", text_schema("")},
                                {"path_base64", text_schema("")}},
                               {"change", "path"});
-  return object_schema({{"applied", list_schema("the first 1000", std::move(change))},
+  Json commits = object_schema(
+      {{"count", whole_number_schema("commits that the project's repository did not have", 0)},
+       {"branch", text_schema("of the project's repository, where they are; none if it has all of them already")},
+       {"commit", text_schema("where the branch is")},
+       {"files", whole_number_schema("changes that are in the commits, so they are not written as files", 0)},
+       {"waiting",
+        list_schema("not written before the commits are merged: changed again after them", text_schema(""))}},
+      {"count", "files", "waiting"});
+  return object_schema({{"applied", list_schema("written as files: the first 1000", std::move(change))},
+                        {"commits", std::move(commits)},
                         {"total", whole_number_schema("", 0)},
                         {"is_dry_run", flag_schema("")},
                         {"can_be_undone", flag_schema("by the operator")}},
@@ -321,7 +399,9 @@ const Tool& apply_tool() {
       .group = "session",
       .description =
           "Write the session's changes to the real project directory: all of them or none. Use it when the "
-          "work is done; look at diff first. Returns what was applied. Example: {\"paths\": "
+          "work is done; look at diff first. Commits of git become a branch there, and what they contain is not "
+          "written as "
+          "files. Returns what was applied. Example: {\"paths\": "
           "[\"/project/src\"], \"dry_run\": true}",
       .hints = {.is_destructive = true},
       .input_schema = apply_input,
