@@ -28,11 +28,11 @@ class Dropper {
   Status run() {
     WARREN_TRY(edit_.settle_moves(in_use_));
     WARREN_TRY(follow_renames());
+    find_shown_dirs();
     WARREN_TRY(uncover_above());
     for (const UpperGap& gap : tree_.gaps()) gap_of_.emplace(gap.place, gap.path);
     WARREN_TRY(follow_written_nodes());
     WARREN_TRY(follow_touched_links());
-    find_shown_dirs();
     for (auto change = intent_.changes.rbegin(); change != intent_.changes.rend(); ++change) {
       WARREN_TRY(change->kind == TreeChangeKind::kDeleted ? drop_deleted(*change) : drop_node(*change));
     }
@@ -105,17 +105,20 @@ class Dropper {
     return base_path;
   }
 
-  // A directory that hides the base's directory would also hide what was applied in it.
+  // A directory that hides the base's directory would also hide what was applied in it. One that the agent has moved
+  // since shows it under its new path, and what has the old one is another directory.
   Status uncover_above() {
-    std::set<std::string> dirs;
+    std::map<std::string, std::string> dirs;  // by the path that hides it
     for (const AppliedChange& change : intent_.changes) {
-      for (std::string_view at = change.path; at != "/"; at = split_parent(at).parent) {
-        const UpperNode* node = tree_.find(at);
+      for (std::string at = change.path; at != "/"; at = std::string(split_parent(at).parent)) {
+        if (shown_at_.contains(at)) continue;
+        std::string path = path_of(at);
+        const UpperNode* node = tree_.find(path);
         bool is_opaque = node != nullptr && node->origin != nullptr && node->origin->base_path.empty();
-        if (is_opaque || (node != nullptr && node->replaces_dir)) dirs.emplace(at);
+        if (is_opaque || (node != nullptr && node->replaces_dir)) dirs.emplace(std::move(path), at);
       }
     }
-    for (const std::string& dir : dirs) WARREN_TRY(edit_.uncover(dir, dir));
+    for (const auto& [path, base_path] : dirs) WARREN_TRY(edit_.uncover(path, base_path));
     return Ok{};
   }
 

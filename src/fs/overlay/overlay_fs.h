@@ -279,9 +279,11 @@ class OverlayFs final : public FileSystem {
 
   // Renames that the base has made, too (overlay_fs_moves.cc).
   Status take_moves(std::vector<Origin>& rows);
+  void forget_settled_moves(const std::vector<Origin>& rows);
   bool concerns_moves(Inode base_dir, std::string_view name);
   bool follow_moves(Inode base_dir, std::string_view name);  // true if something shows another place of the base now
   bool follow_moves();
+  BaseMoves list_settled(const BaseMoves& now) const;
   Status take_up_moves(const BaseMoves& settled);
   Status enter_copied_dirs();
   Status settle_moves(BaseMoves moves);
