@@ -240,6 +240,9 @@ class Lister {
       Gone gone = std::move(pending.back());
       pending.pop_back();
       if (is_hidden(gone.place)) continue;
+      // It was removed after a directory above it was moved, and was seen until then.
+      auto own = tree_->covers().find(gone.place);
+      if (own != tree_->covers().end() && own->second.seen) gone.known_at = own->second.at;
       const Whiteout* row = tree_->find_whiteout(gone.path);
       if (gone.node.is_directory()) {
         bool is_unseen = row == nullptr && is_moved_since(gone.node, gone.known_at);

@@ -314,6 +314,42 @@ class InUse(MountedCase):
         self.assertEqual(sorted(os.listdir(self.base)), ["a", "e", "other", "z"])
         self.check_clean()
 
+    def test_after_an_undo_what_is_new_in_a_renamed_directory_is_new_again(self):
+        self.begin(c__z="z\n", c__s__t="t\n", a__q="q\n", d__y="y\n", x="x\n", over="over\n")
+        (self.base / "a" / "b").mkdir()
+        (self.point / "c" / "m").mkdir()
+        for name in ("c/f", "c/m/f", "c/s/f"):
+            (self.point / name).write_text("new\n")
+        os.rename(self.point / "c" / "s", self.point / "c" / "r")
+        os.rename(self.point / "c", self.point / "e")
+        for name in ("e/later", "e/r/later"):
+            (self.point / name).write_text("new\n")
+        (self.point / "a" / "b").rmdir()
+        os.rename(self.point / "d", self.point / "a" / "b")
+        (self.point / "a" / "b" / "f").write_text("new\n")
+        os.rename(self.point / "x", self.point / "over")
+        wanted = overlaid.snapshot(self.point)
+        self.apply()
+        self.w.warren("undo", self.w.id)
+        self.assertEqual((self.read("c/s/t"), os.listdir(self.base / "a/b"), self.read("over")), ("t\n", [], "over\n"))
+        mounted.wait_for(lambda: overlaid.snapshot(self.point) == wanted, "the session does not show the agent's files")
+        self.apply()
+        self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), wanted), [])
+        self.check_clean()
+
+    def test_directories_that_exchange_their_names(self):
+        self.begin(a__x="x\n", c__y="y\n")
+        for old, new in (("a", "t"), ("c", "a"), ("t", "c")):
+            os.rename(self.point / old, self.point / new)
+        for name in ("a/n", "c/n"):
+            (self.point / name).write_text(name)
+        done = self.w.run("apply", self.w.id)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        for place in (self.point, self.base):
+            self.assertEqual([sorted(os.listdir(place / name)) for name in "ac"], [["n", "y"], ["n", "x"]])
+            self.assertEqual([(place / name).read_text() for name in ("a/n", "c/n")], ["a/n", "c/n"])
+        self.check_clean()
+
     def test_after_an_undo_an_edit_of_what_was_renamed_is_a_conflict(self):
         self.begin(x="x\n")
         os.rename(self.point / "x", self.point / "z")

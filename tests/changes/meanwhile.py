@@ -209,6 +209,46 @@ class Meanwhile(MountedCase):
         self.assertEqual(self.w.changes(), [])
         self.end()
 
+    def begin_in_a_directory(self):
+        """Something new in a directory of the base."""
+        self.begin(a__x="base\n", a__b__y="base\n")
+        (self.point / "a" / "n").mkdir()
+        for name in ("1", "2"):
+            (self.point / "a" / "n" / name).write_text("agent\n")
+
+    def make_again(self):
+        (self.point / "a").rename(self.point / "e")
+        (self.point / "a" / "n").mkdir(parents=True)
+        (self.point / "a" / "n" / "1").write_text("agent 2\n")
+
+    def check_made_again(self, place):
+        for folder, names in (("a", ["n", "n/1"]), ("e", ["b", "b/y", "n", "n/1", "n/2", "x"])):
+            found = (place / folder).rglob("*")
+            self.assertEqual(sorted(str(path.relative_to(place / folder)) for path in found), names)
+        self.assertEqual((place / "a/n/1").read_text(), "agent 2\n")
+        self.assertEqual((place / "e/n/1").read_text(), "agent\n")
+
+    def test_a_directory_that_is_renamed_and_made_again_while_an_apply_runs(self):
+        self.begin_in_a_directory()
+        self.apply_and(lambda: any(self.base.glob(".warren-apply-*")), self.make_again)
+        self.check_made_again(self.point)
+        self.assertEqual(self.w.changes(), ["A d /a", "A d /a/n", "A f /a/n/1", "R d /a -> /e"])
+        self.apply()
+        for place in (self.point, self.base):
+            self.check_made_again(place)
+        self.end()
+        self.assertEqual(self.w.changes(), [])
+
+    def test_a_directory_that_is_renamed_while_an_apply_runs_and_removed_afterwards(self):
+        self.begin_in_a_directory()
+        self.apply_and(lambda: any(self.base.glob(".warren-apply-*")),
+                       lambda: (self.point / "a").rename(self.point / "e"))
+        shutil.rmtree(self.point / "e")
+        self.apply()
+        self.assertEqual(os.listdir(self.base), [])
+        self.assertEqual(self.w.changes(), [])
+        self.end()
+
     def exists(self, *names):
         return all((self.base / name).exists() for name in names)
 

@@ -1,5 +1,6 @@
 #include "changes/undo/undone_changes.h"
 
+#include <map>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -44,14 +45,24 @@ class UndoneBase {
       bool is_back = removed_.contains(change.base_path) && written_.contains(change.path);
       if (is_back) renamed_back_.try_emplace(change.base_path, change.path);
     }
+    for (const auto& [from, to] : renamed_back_) back_from_.emplace(to, from);
   }
 
   // The renames of the apply: new path → the path that the node has again.
   const std::unordered_map<std::string, std::string>& renamed_back() const { return renamed_back_; }
 
-  bool has_removed(std::string_view path) const {
-    for (; path.size() > 1; path = split_parent(path).parent) {
-      if (removed_.contains(std::string(path))) return true;
+  // The name that the apply gave to a node which has this one again; nullptr if it did not rename it.
+  const std::string* find_renamed(const std::string& path) const {
+    auto found = back_from_.find(path);
+    return found == back_from_.end() ? nullptr : &found->second;
+  }
+
+  // Whether the apply had put it there. In a directory that has its old name again it was removed under the new one.
+  bool has_removed(const std::string& path) const {
+    for (std::string_view at = path; at.size() > 1; at = split_parent(at).parent) {
+      if (removed_.contains(std::string(at))) return true;
+      const std::string* renamed = find_renamed(std::string(at));
+      if (renamed != nullptr) return has_removed_below(*renamed, path.substr(at.size()));
     }
     return false;
   }
@@ -61,12 +72,22 @@ class UndoneBase {
     auto found = written_.find(path);
     if (found == written_.end()) return false;
     const HostNode& node = found->second;
+    if (now.is_directory()) return now.host_inode == node.inode;  // its entries are compared by name
     return now.host_inode == node.inode && now.size == node.size && now.mtime == node.mtime;
   }
 
  private:
+  bool has_removed_below(const std::string& dir, const std::string& rest) const {
+    std::string path = dir + rest;
+    for (std::string_view at = path; at.size() > dir.size(); at = split_parent(at).parent) {
+      if (removed_.contains(std::string(at))) return true;
+    }
+    return false;
+  }
+
   std::unordered_set<std::string> removed_;
   std::unordered_map<std::string, HostNode> written_;
+  std::unordered_map<std::string, std::string> back_from_;  // renamed_back_, the other way round
   std::unordered_map<std::string, std::string> renamed_back_;
 };
 
@@ -78,10 +99,15 @@ class RenamedAgain {
       : overlay_(overlay), tree_(tree), base_(base), edit_(overlay, tree, base) {}
 
   Status run(const UndoneBase& undone) {
+    std::map<std::string, std::string> renamed;  // the path that it has again → the one of the apply; parents first
     for (const auto& [upper, row] : tree_.origins()) {
       auto back = undone.renamed_back().find(row.base_path);
-      if (back == undone.renamed_back().end()) continue;
-      if (WARREN_TRY(hide(back->second))) hidden_.insert(row.base_path);
+      if (back != undone.renamed_back().end()) renamed.emplace(back->second, row.base_path);
+    }
+    for (const auto& [base_path, place] : renamed) {
+      if (!WARREN_TRY(hide(base_path, undone))) continue;
+      hidden_.insert(place);
+      WARREN_TRY(cover(place, undone));
     }
     for (const auto& [upper, row] : tree_.origins()) {
       std::string_view at = row.base_path;
@@ -106,14 +132,30 @@ class RenamedAgain {
     return replace_origin(overlay_, origin, origin.base_path);
   }
 
+  // What had the new name before the apply has it again, and the agent's node covers it.
+  Status cover(const std::string& place, const UndoneBase& undone) {
+    std::optional<Attributes> there = WARREN_TRY(base_.find(place));
+    bool is_back = there && undone.has_written(place, *there);
+    return is_back ? overlay_.upper.put_cover({.base_path = place, .seen = there, .at = {}}) : Status(Ok{});
+  }
+
   // False if that is impossible, because the agent has something else there, or the file has other names.
-  Result<bool> hide(const std::string& base_path) {
+  Result<bool> hide(const std::string& base_path, const UndoneBase& undone) {
     std::optional<Attributes> there = WARREN_TRY(base_.find(base_path));
     if (!there || (!there->is_directory() && there->nlink != 1)) return false;
-    std::string path = tree_.path_of(base_path);
+    std::string path = shown_path_of(base_path, undone);
     if (tree_.find(path) != nullptr || tree_.is_gone(base_path)) return false;
     WARREN_TRY(edit_.add_whiteout(path, base_path, *there));
     return true;
+  }
+
+  // Where the merged tree will show that name: below a directory that is renamed again, it is under the new path.
+  std::string shown_path_of(const std::string& base_path, const UndoneBase& undone) const {
+    for (std::string_view at = split_parent(base_path).parent; at.size() > 1; at = split_parent(at).parent) {
+      const std::string* place = undone.find_renamed(std::string(at));
+      if (place != nullptr && hidden_.contains(*place)) return tree_.path_of(*place + base_path.substr(at.size()));
+    }
+    return tree_.path_of(base_path);
   }
 
   const AgentOverlay& overlay_;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <string_view>
 #include <unordered_map>
@@ -29,13 +30,17 @@ class Dropper {
   Status run() {
     WARREN_TRY(edit_.settle_moves(in_use_));
     WARREN_TRY(follow_renames());
+    find_shown_dirs();
     WARREN_TRY(uncover_above());
     for (const UpperGap& gap : tree_.gaps()) gap_of_.emplace(gap.place, gap.path);
     WARREN_TRY(follow_written_nodes());
     WARREN_TRY(follow_touched_links());
-    find_shown_dirs();
-    for (auto change = intent_.changes.rbegin(); change != intent_.changes.rend(); ++change) {
-      WARREN_TRY(change->kind == TreeChangeKind::kDeleted ? drop_deleted(*change) : drop_node(*change));
+    // What was deleted first: the apply may have put another node there, and that one counts.
+    for (const AppliedChange& change : std::views::reverse(intent_.changes)) {
+      if (change.kind == TreeChangeKind::kDeleted) WARREN_TRY(drop_deleted(change));
+    }
+    for (const AppliedChange& change : std::views::reverse(intent_.changes)) {
+      if (change.kind != TreeChangeKind::kDeleted) WARREN_TRY(drop_node(change));
     }
     for (const Removal& gone : removals_) WARREN_TRY(edit_.add_whiteout(gone.path, gone.base_path, gone.written));
     if (in_use_ == InUse::kNo) WARREN_TRY(edit_.remove_untouched(changed_));
@@ -64,7 +69,8 @@ class Dropper {
     const Moves& moves = moves_;
     if (moves.empty()) return Ok{};
     for (const auto& [upper, row] : tree_.origins()) {
-      if (row.base_path.empty() || row.base_path == "/") continue;
+      bool has_followed = tree_.followed().contains(upper);  // it is where the base has it now
+      if (row.base_path.empty() || row.base_path == "/" || has_followed) continue;
       std::optional<std::string> now = moved_to(moves, row.base_path, row.base_path);
       if (!now) continue;
       Origin follows = row;
@@ -92,7 +98,9 @@ class Dropper {
     for (const UpperNode& node : tree_.nodes()) {
       if (!node.node.is_directory() || node.origin == nullptr || node.origin->base_path.empty()) continue;
       const std::string& from = node.origin->base_path;
-      shown_at_.emplace(moved_to(moves_, from, from).value_or(from), node.path);
+      bool has_followed = tree_.followed().contains(node.node.inode);
+      std::optional<std::string> now = has_followed ? std::nullopt : moved_to(moves_, from, from);
+      shown_at_.emplace(now.value_or(from), node.path);
     }
   }
 
@@ -106,17 +114,20 @@ class Dropper {
     return base_path;
   }
 
-  // A directory that hides the base's directory would also hide what was applied in it.
+  // A directory that hides the base's directory would also hide what was applied in it. One that the agent has moved
+  // since shows it under its new path, and what has the old one is another directory.
   Status uncover_above() {
-    std::set<std::string> dirs;
+    std::map<std::string, std::string> dirs;  // by the path that hides it
     for (const AppliedChange& change : intent_.changes) {
-      for (std::string_view at = change.path; at != "/"; at = split_parent(at).parent) {
-        const UpperNode* node = tree_.find(at);
+      for (std::string at = change.path; at != "/"; at = std::string(split_parent(at).parent)) {
+        if (shown_at_.contains(at)) continue;
+        std::string path = path_of(at);
+        const UpperNode* node = tree_.find(path);
         bool is_opaque = node != nullptr && node->origin != nullptr && node->origin->base_path.empty();
-        if (is_opaque || (node != nullptr && node->replaces_dir)) dirs.emplace(at);
+        if (is_opaque || (node != nullptr && node->replaces_dir)) dirs.emplace(std::move(path), at);
       }
     }
-    for (const std::string& dir : dirs) WARREN_TRY(edit_.uncover(dir, dir));
+    for (const auto& [path, base_path] : dirs) WARREN_TRY(edit_.uncover(path, base_path));
     return Ok{};
   }
 
@@ -167,8 +178,13 @@ class Dropper {
 
   Status drop_node(const AppliedChange& change) {
     if (change.kind == TreeChangeKind::kRenamed) {
-      auto gap = gap_of_.find(change.base_path);
-      if (gap != gap_of_.end()) WARREN_TRY(edit_.remove_whiteout(gap->second));
+      // The whiteout of its old name, also if a directory above that was renamed, too.
+      std::string_view above = split_parent(change.base_path).parent;
+      for (const std::string& place :
+           {change.base_path, moved_to(moves_, change.base_path, above).value_or(change.base_path)}) {
+        auto gap = gap_of_.find(place);
+        if (gap != gap_of_.end()) WARREN_TRY(edit_.remove_whiteout(gap->second));
+      }
     }
     std::string path = path_of(change.path);
     const UpperNode* node = tree_.find(path);

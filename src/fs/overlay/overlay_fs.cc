@@ -44,7 +44,7 @@ class OverlayFs::Listener {
    public:
     Side(OverlayFs& overlay, ChangeListener& to, Layer layer) : overlay_(overlay), to_(to), layer_(layer) {}
     void entry_changed(Inode parent, std::string_view name) override {
-      bool has_moved = layer_ == Layer::kBase && overlay_.follow_moves(parent, name);
+      bool has_moved = layer_ == Layer::kBase ? overlay_.follow_moves(parent, name) : overlay_.follow_after_apply();
       std::optional<Inode> copy = layer_ == Layer::kBase ? overlay_.follow_entry(parent, name) : std::nullopt;
       if (layer_ == Layer::kBase) overlay_.keep_held();
       to_.entry_changed(number_of(parent), name);
@@ -53,13 +53,17 @@ class OverlayFs::Listener {
     }
     void node_changed(Inode node) override {
       if (layer_ == Layer::kBase) overlay_.follow_node(node);
+      bool has_followed = layer_ == Layer::kUpper && overlay_.follow_after_apply();
       to_.node_changed(number_of(node));
+      if (has_followed) to_.everything_changed();
     }
     void everything_changed() override {
       if (layer_ == Layer::kBase) {
         overlay_.follow_moves();
         overlay_.follow_all();
         overlay_.keep_held();
+      } else {
+        overlay_.follow_after_apply();
       }
       to_.everything_changed();
     }

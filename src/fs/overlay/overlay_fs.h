@@ -265,6 +265,9 @@ class OverlayFs final : public FileSystem {
   std::optional<Inode> follow_entry(Inode base_dir, std::string_view name);  // the number of a copy that may follow
   void follow_node(Inode base_node);
   void follow_base(Inode number);
+  void take_over_now(Inode number);
+  bool waits_for_apply();
+  bool follow_after_apply();                        // true if copies may have followed
   void follow_all();                                // when it is unknown what has changed in the base
   std::optional<Inode> find_to_follow(Inode node);  // the number of an untouched copy whose file in the base is another
   Result<std::size_t> read_now(Inode node, std::uint64_t offset, MutableBytes out);
@@ -281,9 +284,11 @@ class OverlayFs final : public FileSystem {
 
   // Renames that the base has made, too (overlay_fs_moves.cc).
   Status take_moves(std::vector<Origin>& rows);
+  void forget_settled_moves(const std::vector<Origin>& rows);
   bool concerns_moves(Inode base_dir, std::string_view name);
   bool follow_moves(Inode base_dir, std::string_view name);  // true if something shows another place of the base now
   bool follow_moves();
+  BaseMoves list_settled(const BaseMoves& now) const;
   Status take_up_moves(const BaseMoves& settled);
   Status enter_copied_dirs();
   Status settle_moves(BaseMoves moves);
@@ -341,6 +346,7 @@ class OverlayFs final : public FileSystem {
   std::unordered_map<Inode, Attributes> applied_;
   std::unordered_set<Inode> young_;  // copies of versions that were young when they were read, by upper-layer number
   bool is_applying_ = false;
+  bool has_waiting_ = false;  // since then, the base may have changed below copies that were not allowed to follow
   std::map<std::string, Names, std::less<>> removed_meanwhile_;  // since the apply began, by the directory's path
   std::size_t removed_meanwhile_count_ = 0;
   std::unordered_map<Inode, Lost> lost_names_;

@@ -83,7 +83,7 @@ Result<std::size_t> OverlayFs::read(Inode node, std::uint64_t offset, MutableByt
   if (got.ok() || got.error().code() != Code::kIo) return got;
   std::optional<Inode> copy = find_to_follow(node);
   if (!copy) return got;
-  follow_base(*copy);
+  take_over_now(*copy);
   return read_now(node, offset, out);
 }
 

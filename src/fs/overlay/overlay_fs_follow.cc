@@ -78,13 +78,37 @@ Status OverlayFs::take_over(Copy& copy, Inode number) {
   return fetch(copy, 0, now->size);
 }
 
-void OverlayFs::follow_base(Inode number) {
+void OverlayFs::take_over_now(Inode number) {
   SideChange not_by_the_agent;
   change([&]() -> Status {
     Copy* copy = find_copy(number);
     bool may_follow = copy && copy->is_noted && copy->seen && copy->seen->is_file();
     return may_follow ? take_over(*copy, number) : Status(Ok{});
   }).ignore("it shows what the base had, and a change of both is a conflict");
+}
+
+// An apply or an undo that is under way puts its own versions there, and an undo may make the copy one of another file:
+// it follows when that has ended.
+void OverlayFs::follow_base(Inode number) {
+  if (!waits_for_apply()) take_over_now(number);
+}
+
+bool OverlayFs::waits_for_apply() {
+  Result<Scope> scope = read_scope();
+  if (!scope.ok()) return false;
+  if (is_applying_) has_waiting_ = true;
+  return is_applying_;
+}
+
+bool OverlayFs::follow_after_apply() {
+  {
+    Result<Scope> scope = read_scope();
+    if (!scope.ok() || !has_waiting_ || is_applying_) return false;
+    has_waiting_ = false;
+  }
+  follow_moves();
+  follow_all();
+  return true;
 }
 
 // Whether take_over() has something to do: looks without writing.
@@ -122,7 +146,8 @@ void OverlayFs::follow_all() {
 Status OverlayFs::give_way(Inode parent, std::string_view name) {
   WARREN_TRY(enter_to_change(parent));
   std::optional<Attributes> own = WARREN_TRY(find_in_upper(parent, name));
-  if (!own || own->nlink != 1 || is_applying_) return Ok{};  // an undo takes up again what it removes
+  if (is_applying_) has_waiting_ = true;  // an undo takes up again what it removes
+  if (!own || own->nlink != 1 || is_applying_) return Ok{};
   Inode number = number_of(own->inode);
   Copy* copy = find_copy(number);
   bool is_kept = copy && is_base_number(number) && copy->is_noted && copy->seen && copy->hidden_names == 0 &&

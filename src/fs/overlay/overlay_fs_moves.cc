@@ -18,7 +18,9 @@ bool has_both(FileSystem& base, const std::string& from, const std::string& to) 
 
 // For rows that were just read.
 Status OverlayFs::take_moves(std::vector<Origin>& rows) {
-  if (!has_moves_) {
+  if (has_moves_) {
+    forget_settled_moves(rows);
+  } else {
     std::vector<Origin> followed = rows;
     followed_ = WARREN_TRY(follow_moved_dirs(upper_, base_, followed));
     has_moves_ = true;
@@ -27,6 +29,21 @@ Status OverlayFs::take_moves(std::vector<Origin>& rows) {
     if (std::optional<std::string> now = followed_.find(row.base_path)) row.base_path = *std::move(now);
   }
   return Ok{};
+}
+
+// Another process may have written the rows, for example an apply that has made the rename: then the directory's own
+// row has the new path, and another directory may have the old one. A move holds as long as its row is that of the copy
+// which it was found for.
+void OverlayFs::forget_settled_moves(const std::vector<Origin>& rows) {
+  if (followed_.empty()) return;
+  BaseMoves left;
+  for (const Origin& row : rows) {
+    auto moved = followed_.all().find(row.base_path);
+    if (moved == followed_.all().end()) continue;
+    Copy* copy = find_copy(number_of(row.upper));
+    if (copy && copy->base_path == moved->second) left.add(moved->first, moved->second);
+  }
+  followed_ = std::move(left);
 }
 
 // Whether a name of the base may be the old or the new one of a directory that the agent has moved.
@@ -59,24 +76,37 @@ bool OverlayFs::follow_moves(Inode base_dir, std::string_view name) {
   return follow_moves();
 }
 
+// Moves of which the base has both names: what shows the new one goes on doing so, and the old one shows again.
+// None while an apply is under way: it writes the rows itself, or takes its renames back.
+BaseMoves OverlayFs::list_settled(const BaseMoves& now) const {
+  BaseMoves settled;
+  if (is_applying_) return settled;
+  for (const BaseMoves* moves : {&followed_, &now}) {
+    for (const auto& [from, to] : moves->all()) {
+      if (has_both(base_, from, to)) settled.add(from, to);
+    }
+  }
+  return settled;
+}
+
 bool OverlayFs::follow_moves() {
-  BaseMoves settled;  // the base has both names: what shows the new one goes on doing so, and the old one shows again
+  auto find_moves = [&]() -> Result<BaseMoves> {
+    std::vector<Origin> rows = WARREN_TRY(upper_.list_origins());
+    return follow_moved_dirs(upper_, base_, rows);
+  };
   {
     Result<Scope> scope = read_scope();
     if (!scope.ok()) return false;
-    Result<std::vector<Origin>> rows = upper_.list_origins();
-    if (!rows.ok()) return false;
-    Result<BaseMoves> now = follow_moved_dirs(upper_, base_, *rows);
+    Result<BaseMoves> now = find_moves();
     if (!now.ok()) return false;
-    for (const BaseMoves* moves : {&followed_, &*now}) {
-      for (const auto& [from, to] : moves->all()) {
-        if (has_both(base_, from, to)) settled.add(from, to);
-      }
-    }
-    if (settled.empty()) return *now != followed_ && take_up_moves(settled).ok();
+    if (list_settled(*now).empty()) return *now != followed_ && take_up_moves({}).ok();
   }
   SideChange not_by_the_agent;
-  return change([&] { return take_up_moves(settled); }).ok();
+  auto settle = [&]() -> Status {  // with the rows of this unit: an apply may have written them meanwhile
+    BaseMoves now = WARREN_TRY(find_moves());
+    return take_up_moves(list_settled(now));
+  };
+  return change(settle).ok();
 }
 
 Status OverlayFs::take_up_moves(const BaseMoves& settled) {

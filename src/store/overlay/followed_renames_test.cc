@@ -204,6 +204,37 @@ TEST_F(FollowedRenamesTest, AnotherDirectoryUnderTheOldNameShowsAsOne) {
   expect_sound();
 }
 
+// As an apply does it, which makes the rename and then writes the new directory and the rows.
+TEST_F(FollowedRenamesTest, ADirectoryThatAnApplyHasMadeUnderTheOldNameShowsAsOne) {
+  AllHeard heard;
+  ASSERT_OK(fs().listen(&heard));
+  ASSERT_OK(rename(fs(), "/src", "/lib"));
+  ASSERT_OK(make_dir(fs(), "/src"));
+  host_rename("/src", "/lib");
+  ASSERT_TRUE(comes_true([&] { return heard.has_heard.load(); }));
+  auto applier = open(OpenMode::kReadWrite);
+  {
+    auto unit = applier->rows->begin(UnitAccess::kWrite).value();
+    std::filesystem::create_directory(host("/src"));
+    for (const char* path : {"/src", "/lib"}) {
+      Inode upper = lstat(applier->rows->fs(), path)->inode;
+      Attributes in_base = lstat(*applier->base, path).value();
+      ASSERT_OK(applier->rows->put_origin({.upper = upper, .base_path = path, .seen = in_base}));
+    }
+    ASSERT_OK(unit->commit());
+  }
+  put("/src/new.txt", "n");
+  EXPECT_TRUE(comes_true([&] { return names("/src") == Names{"new.txt"}; }));
+  std::filesystem::permissions(host("/src"), std::filesystem::perms::owner_all);
+  put("/src/newer.txt", "n");
+  EXPECT_TRUE(comes_true([&] { return names("/src") == (Names{"new.txt", "newer.txt"}); }));
+  EXPECT_EQ(names("/lib"), all_);
+  ASSERT_OK(fs().listen(nullptr));
+  reopen();
+  EXPECT_EQ(names("/src"), (Names{"new.txt", "newer.txt"}));
+  EXPECT_EQ(names("/lib"), all_);
+}
+
 TEST_F(FollowedRenamesTest, ARemovedFileThatWasRenamedInBothIsAConflictIfTheBaseHasChangedIt) {
   put("/a.txt", "a");
   Attributes seen = lstat(fs(), "/a.txt").value();
