@@ -520,7 +520,7 @@ class LinkedWorktree(State):
         self.inside(f"echo 1 > mine; git add mine; {BOT} commit -qm mine", cwd=tree)
         (tree / "hosts").write_text("1\n")
         self.commit("of the host", cwd=tree)
-        said = self.inside(f"git log --format=%s -1 warren/base; git add -A; {BOT} commit -qm all; {BOT} merge -q --no-edit warren/base; "
+        said = self.inside(f"git log --format=%s -1 warren/base; {BOT} merge -q --no-edit warren/base; "
                            "git status --short", cwd=tree).stdout
         self.assertEqual(said, "of the host\n")
 
