@@ -54,16 +54,18 @@ class Lister {
   // Directories that the base no longer has, and that are there only for what was in them (changes/git/frozen_tree.h).
   // One with a change in it has to be made again.
   void leave_out_frozen_dirs() {
-    std::unordered_set<std::string_view> needed;
+    std::unordered_set<std::string> left_out;
+    std::string_view last;                                                        // that stays
     for (auto change = changes_.rbegin(); change != changes_.rend(); ++change) {  // children before parents
       const UpperNode* node = tree_->find(change->path);
       bool is_frozen = change->kind == TreeChangeKind::kAdded && node != nullptr && node->node.is_directory() &&
-                       node->origin != nullptr && node->origin->base_path == node->place &&
-                       tree_->covers().contains(node->place);
-      if (is_frozen && !needed.contains(change->path)) continue;
-      for (std::string_view at = change->path; at != "/" && needed.insert(at).second;) at = split_parent(at).parent;
+                       tree_->is_frozen(*node);
+      bool is_needed = !last.empty() && is_at_or_below(last, change->path);
+      if (is_frozen && !is_needed) left_out.insert(change->path);
+      else last = change->path;
     }
-    std::erase_if(changes_, [&](const TreeChange& change) { return !needed.contains(change.path); });
+    if (left_out.empty()) return;
+    std::erase_if(changes_, [&](const TreeChange& change) { return left_out.contains(change.path); });
   }
 
   Status find_hidden() {
@@ -360,9 +362,11 @@ char TreeChange::type_letter() const {
   return attributes.is_file() ? 'f' : '?';
 }
 
+Result<std::vector<TreeChange>> list_every_change(const AgentOverlay& overlay) { return Lister(overlay).list(); }
+
 Result<std::vector<TreeChange>> list_changes(const AgentOverlay& overlay, const ChangeFilter& filter) {
   std::vector<TreeChange> changes = WARREN_TRY(Lister(overlay).list());
-  leave_out_as_committed(overlay, changes);
+  WARREN_TRY(leave_out_as_committed(overlay, changes));
   if (!filter) return changes;
   std::erase_if(changes, [&](const TreeChange& change) {
     bool is_wanted = filter(change.path) || (change.kind == TreeChangeKind::kRenamed && filter(change.base_path));

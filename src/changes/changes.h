@@ -38,6 +38,9 @@ struct TreeChange {
   Timestamp known_at;
   // The base had nothing there when the agent began to use the name.
   bool is_unseen = false;
+  // It is as in the agent's HEAD, and the base has a newer commit (changes/git/as_committed.h): git may have set it
+  // back.
+  bool is_set_back = false;
   // The version in a commit of the agent's that the base has too: later changes of the agent are changes to that one,
   // whatever it saw before.
   std::optional<std::string> committed;
@@ -59,6 +62,9 @@ using ChangeFilter = std::function<bool(std::string_view path)>;
 // stays, without everything else in it. Sorted by path; changes of one path are in the order of TreeChangeKind. A
 // rename is selected if either of its paths is. kCorrupt for invalid rows.
 Result<std::vector<TreeChange>> list_changes(const AgentOverlay& overlay, const ChangeFilter& filter = {});
+
+// The same with what the session has as its own HEAD does (changes/git/as_committed.h): for those who drop changes.
+Result<std::vector<TreeChange>> list_every_change(const AgentOverlay& overlay);
 
 struct ChangeSummary {
   std::uint64_t added = 0;

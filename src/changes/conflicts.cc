@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/path.h"
 #include "changes/compare.h"
+#include "changes/git/as_committed.h"
 #include "fs/path_ops.h"
 #include "text/diff/merge3.h"
 
@@ -13,6 +14,8 @@ namespace warren {
 namespace {
 
 using namespace std::string_literals;
+
+constexpr std::size_t kAskedOfGit = 200;  // one by one
 
 Result<std::optional<std::string>> find_ancestor(const AgentOverlay& overlay, const TreeChange& change) {
   if (!change.after || !change.after->is_file()) return std::optional<std::string>();
@@ -49,7 +52,7 @@ Result<std::optional<std::string>> find_reason(const AgentOverlay& overlay, cons
   if (change.touches_hidden) {
     return std::optional<std::string>("it would replace or move something in the base that was hidden from the agent");
   }
-  if (!change.before) {
+  if (!change.before && !change.is_set_back) {
     if (!change.seen || change.kind != TreeChangeKind::kAdded || change.place.empty())
       return std::optional<std::string>();
     return std::optional<std::string>("it was deleted from the base");
@@ -60,6 +63,8 @@ Result<std::optional<std::string>> find_reason(const AgentOverlay& overlay, cons
     == *change.committed;
     return is_same ? std::optional<std::string>() : std::optional("it differs from the version that was committed"s);
   }
+  if (change.is_set_back)
+    return std::optional("it is as the agent's last commit has it, and the base has a newer commit"s);
   if (change.is_unseen) {
     bool are_dirs = change.before->is_directory() && change.after && change.after->is_directory();
     return are_dirs ? std::optional<std::string>() : std::optional(describe(change));
@@ -86,6 +91,17 @@ Result<std::optional<std::string>> find_reason(const AgentOverlay& overlay, cons
   return std::optional(describe(change));
 }
 
+// Nothing is kept of a file that was deleted. But git may know that the base has it as at the session's start, after
+// the user has been on another branch, for example.
+bool has_only_other_times(const AgentOverlay& overlay, const TreeChange& change, std::size_t& asked) {
+  bool may_be = change.kind == TreeChangeKind::kDeleted && !change.touches_hidden && !change.is_set_back &&
+                !change.is_unseen && change.seen && change.before && change.before->is_file() &&
+                has_same_mode(*change.before, *change.seen) && change.before->size == change.seen->size;
+  if (!may_be || ++asked > kAskedOfGit) return false;
+  Result<bool> is_same = has_version_of_start(overlay, change.base_path);
+  return is_same.ok() && *is_same;
+}
+
 // Whether a part of the agent's file can no longer be read.
 Result<bool> is_missing_parts(const AgentOverlay& overlay, const TreeChange& change) {
   if (!change.after || !change.after->is_file()) return false;
@@ -101,9 +117,10 @@ Result<bool> is_missing_parts(const AgentOverlay& overlay, const TreeChange& cha
 Result<std::vector<ApplyConflict>> find_conflicts(const AgentOverlay& overlay, const std::vector<TreeChange>& changes) {
   auto view = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));  // one for all of them: each costs several locks
   std::vector<ApplyConflict> conflicts;
+  std::size_t asked = 0;
   for (const TreeChange& change : changes) {
     std::optional<std::string> why = WARREN_TRY(find_reason(overlay, change));
-    if (!why) continue;
+    if (!why || has_only_other_times(overlay, change, asked)) continue;
     ApplyConflict conflict{change.path, *std::move(why)};
     conflict.is_incomplete = WARREN_TRY(is_missing_parts(overlay, change));
     if (conflict.is_incomplete) conflict.why += ", and a part of the agent's version was only there and is lost";

@@ -10,9 +10,11 @@ namespace {
 
 constexpr std::chrono::milliseconds kLookAgain{50};
 constexpr std::chrono::seconds kLookFor{2};
+constexpr std::chrono::milliseconds kFirstDelay = std::chrono::seconds{1};
+constexpr std::chrono::milliseconds kLongestDelay = std::chrono::minutes{5};
 
-std::string commit_of_base(Agent& agent) {
-  Result<std::string> commit = find_base_commit(agent);
+std::string commit_of_base(const std::string& base) {
+  Result<std::string> commit = find_head_commit(base);
   return commit.ok() ? *commit : "";
 }
 
@@ -23,29 +25,41 @@ bool add_dir(DirWatch& watch, const std::string& path) {
 
 }  // namespace
 
-std::unique_ptr<ProjectWatch> ProjectWatch::start(const std::string& base, Agent& agent) {
+std::unique_ptr<ProjectWatch> ProjectWatch::start(const std::string& base) {
   Result<DirWatch> watch = DirWatch::open();
   if (!watch.ok() || !add_dir(*watch, base + "/.git")) return nullptr;
   for (const char* name : {"/.git/logs", "/.git/refs/heads"}) add_dir(*watch, base + name);
-  return std::unique_ptr<ProjectWatch>(new ProjectWatch(std::move(watch).take_value(), commit_of_base(agent)));
+  std::unique_ptr<ProjectWatch> started(new ProjectWatch(std::move(watch).take_value(), base));
+  started->followed_ = commit_of_base(base);
+  return started;
 }
 
 int ProjectWatch::patience_ms(int otherwise) const {
-  if (std::chrono::steady_clock::now() >= look_until_) return otherwise;
-  int again = static_cast<int>(kLookAgain.count());
+  Moment now = std::chrono::steady_clock::now();
+  auto wait = kLookAgain;
+  if (now < not_before_) wait = std::chrono::duration_cast<std::chrono::milliseconds>(not_before_ - now) + kLookAgain;
+  else if (now >= look_until_) return otherwise;
+  int again = static_cast<int>(wait.count());
   return otherwise < 0 ? again : std::min(otherwise, again);
 }
 
-bool ProjectWatch::has_moved(Agent& agent) {
-  auto now = std::chrono::steady_clock::now();
+bool ProjectWatch::has_moved() {
+  Moment now = std::chrono::steady_clock::now();
   if (!watch_.take().empty()) look_until_ = now + kLookFor;
-  if (now >= look_until_) return false;
-  commit_ = commit_of_base(agent);
-  if (commit_.empty() || commit_ == followed_) return false;
-  look_until_ = now + kLookFor;
-  return true;
+  bool is_time = now >= not_before_ && (now < look_until_ || put_off_.count() > 0);
+  if (!is_time) return false;
+  commit_ = commit_of_base(base_);
+  return !commit_.empty() && commit_ != followed_;
 }
 
-void ProjectWatch::set_followed() { followed_ = commit_; }
+void ProjectWatch::set_followed() {
+  followed_ = commit_;
+  put_off_ = {};
+}
+
+void ProjectWatch::put_off() {
+  put_off_ = std::min(std::max(put_off_ * 2, kFirstDelay), kLongestDelay);
+  not_before_ = std::chrono::steady_clock::now() + put_off_;
+}
 
 }  // namespace warren

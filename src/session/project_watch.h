@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 
-#include "agent/agent.h"
 #include "base/result.h"
 #include "os/files/dir_watch.h"
 
@@ -15,24 +14,31 @@ namespace warren {
 // look at HEAD, and again for a while.
 class ProjectWatch {
  public:
-  // Null if the base has no directory `.git`, or it cannot be watched.
-  static std::unique_ptr<ProjectWatch> start(const std::string& base, Agent& agent);
+  // Call it before the session is made to follow HEAD. Null if the base has no directory `.git`, or it cannot be
+  // watched.
+  static std::unique_ptr<ProjectWatch> start(const std::string& base);
 
   int fd() const { return watch_.fd(); }  // readable when something happened
   // How long to wait, at most, until has_moved() must be called again. `otherwise`: what the caller would wait; -1: for
   // ever.
   int patience_ms(int otherwise) const;
   // Whether HEAD is another commit than the one that was followed last.
-  bool has_moved(Agent& agent);
-  void set_followed();  // that commit; otherwise has_moved() says so again
+  bool has_moved();
+  void set_followed();  // that commit
+  void put_off();       // has_moved() says so again later, each time after a longer while
 
  private:
-  ProjectWatch(DirWatch watch, std::string commit) : watch_(std::move(watch)), followed_(std::move(commit)) {}
+  using Moment = std::chrono::steady_clock::time_point;
+
+  ProjectWatch(DirWatch watch, std::string base) : watch_(std::move(watch)), base_(std::move(base)) {}
 
   DirWatch watch_;
+  std::string base_;
   std::string followed_;
   std::string commit_;
-  std::chrono::steady_clock::time_point look_until_;
+  Moment look_until_;
+  Moment not_before_;  // after a failure
+  std::chrono::milliseconds put_off_{0};
 };
 
 }  // namespace warren

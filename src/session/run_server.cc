@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 
 #include <fcntl.h>
@@ -89,12 +90,12 @@ class RunServer {
     how.audit_reads = AuditReads::kByOpening;
     if (plan_.home) home_ = WARREN_TRY(HomeLayer::open(options_.home_layer, plan_, how.hidden, clock_));
     WARREN_TRY(add_hidden_paths(session_.file(), plan_.base, how.hidden));
+    project_ = ProjectWatch::start(plan_.base);
     ToServe opened = WARREN_TRY(open_to_serve(how, clock_));
     agent_ = std::move(opened.agent);
     if (!opened.warning.empty()) options_.warn(opened.warning);
     show_base_head(*agent_).ignore("git works without it, and the agent may have damaged its repository");
     hidden_ = how.hidden;
-    project_ = ProjectWatch::start(plan_.base, *agent_);
     if (plan_.namespace_path) WARREN_TRY(open_namespace());
     if (agent_->unrecorded()) options_.warn(*agent_->unrecorded());
     anchorer_ = WARREN_TRY(Anchorer::start(*agent_, options_.anchor, clock_));
@@ -135,7 +136,9 @@ class RunServer {
   // Returns when the last command has left, the sandbox or the mount has ended, or a signal asks us to end.
   void serve() {
     bool has_had_commands = false;
+    auto first_join = std::chrono::steady_clock::now() + std::chrono::milliseconds(kFirstJoinMs);
     while (!should_end_) {
+      if (!has_had_commands && std::chrono::steady_clock::now() >= first_join) break;
       std::vector<pollfd> all{{listener_.get(), POLLIN, 0},
                               {signals_.get(), POLLIN, 0},
                               {sandbox_->ended_fd(), POLLIN, 0},
@@ -148,7 +151,7 @@ class RunServer {
       if (has_had_commands && project_) patience = project_->patience_ms(patience);
       int ready = ::poll(all.data(), all.size(), patience);
       if (ready < 0 && errno == EINTR) continue;
-      if (project_ && project_->has_moved(*agent_) && follow_project().ok()) project_->set_followed();
+      if (project_ && project_->has_moved()) follow_project().ok() ? project_->set_followed() : project_->put_off();
       if (has_had_commands) {
         if (home_) home_->write_sign_ins(HomeLayer::WhenToWrite::kAtRest);
         checkpoints_->take_due();

@@ -3,37 +3,37 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "base/ascii.h"
 #include "base/limits.h"
 #include "base/path.h"
+#include "changes/compare.h"
 #include "changes/git/base_heads.h"
+#include "changes/git/frozen_tree.h"
 #include "changes/git/git.h"
+#include "changes/git/git_work_tree.h"
 #include "changes/git/pinned_git.h"
 #include "changes/git/quarantine.h"
 #include "changes/git/raw_diff.h"
 #include "fs/path_ops.h"
+#include "os/files/host_files.h"
+#include "os/files/host_tree.h"
 
 namespace warren {
 namespace {
 
-constexpr std::size_t kFilesToCompare = 1000;
 constexpr std::size_t kPathsAtOnce = 200;  // in one command
+constexpr std::uint64_t kBytesToCompare = std::uint64_t{256} << 20;
 
 using Paths = std::unordered_set<std::string>;  // "/src/a"
-
-struct CommittedFile {
-  std::string mode;
-  std::string id;
-};
 
 class Comparison {
  public:
   Comparison(const AgentOverlay& overlay, std::vector<TreeChange>& changes)
       : overlay_(overlay), changes_(changes), git_(overlay.base_path) {
     git_.set_limit(limits::kGitTime);
+    git_.set_variable("GIT_NO_LAZY_FETCH", "1");
   }
 
   Status run() {
@@ -43,34 +43,49 @@ class Comparison {
     std::optional<GitHeads> agent = WARREN_TRY(find_git_heads(overlay_.merged, "/.git"));
     if (!base || !agent || base->commit.empty() || agent->commit.empty()) return Ok{};
     std::optional<Paths> newer = WARREN_TRY(list_between(pinned->head, base->commit));
-    if (!newer || !has_candidates(*newer)) return Ok{};
-    std::optional<ScratchDir> borrowed = WARREN_TRY(borrow_commit(overlay_, changes_, agent->commit, git_));
-    Captured common = WARREN_TRY(git_.run({"merge-base", base->commit, agent->commit}));
-    std::optional<Paths> pending =
-        WARREN_TRY(list_between(std::string(trimmed(common.output, kWhitespace)), agent->commit));
-    if (common.status != 0 || !pending) return Ok{};  // not related, or damaged
+    if (!newer) return Ok{};  // the base does not have the commit any more
     std::vector<std::size_t> candidates;
     for (std::size_t i = 0; i < changes_.size(); ++i) {
-      if (is_candidate(changes_[i], *newer) && !pending->contains(changes_[i].path)) candidates.push_back(i);
+      if (is_candidate(changes_[i], *newer)) candidates.push_back(i);
     }
-    if (candidates.size() > kFilesToCompare) return Ok{};
-    WARREN_TRY(read_committed(agent->commit, candidates));
-    for (std::size_t i : candidates) {
-      if (WARREN_TRY(is_as_committed(changes_[i]))) left_out_.insert(changes_[i].path);
-    }
+    if (candidates.empty()) return Ok{};
+    Status compared = compare(*pinned, base->commit, agent->commit, candidates);
+    if (!compared.ok()) return set_back_all(candidates, *pinned);
     leave_out();
     return Ok{};
   }
 
  private:
+  Status compare(const PinnedGit& pinned, const std::string& base, const std::string& agent,
+                 std::vector<std::size_t>& candidates) {
+    std::optional<ScratchDir> borrowed = WARREN_TRY(borrow_commit(overlay_, changes_, agent, git_));
+    Captured common = WARREN_TRY(git_.run({"merge-base", base, agent}));
+    if (common.status != 0) return Ok{};  // not related
+    std::optional<Paths> pending = WARREN_TRY(list_between(std::string(trimmed(common.output, kWhitespace)), agent));
+    std::optional<Paths> own = WARREN_TRY(list_between(pinned.head, agent));
+    if (!pending || !own) return Error(Code::kCorrupt, "the agent's commits are incomplete");
+    std::erase_if(candidates, [&](std::size_t i) { return pending->contains(changes_[i].path); });
+    Paths committed = WARREN_TRY(list_committed(agent, candidates));
+    Paths dirty = WARREN_TRY(list_dirty(agent, candidates));
+    for (std::size_t i : candidates) {
+      TreeChange& change = changes_[i];
+      bool is_in_head = committed.contains(change.path);
+      bool is_as_in_head = change.after ? is_in_head && !dirty.contains(change.path) : !is_in_head;
+      if (!is_as_in_head) continue;
+      if (own->contains(change.path) || WARREN_TRY(was_frozen(change))) left_out_.insert(change.path);
+      else change.is_set_back = !WARREN_TRY(was_known(change, pinned));
+    }
+    return Ok{};
+  }
+
+  Status set_back_all(const std::vector<std::size_t>& candidates, const PinnedGit& pinned) {
+    for (std::size_t i : candidates) changes_[i].is_set_back = !WARREN_TRY(was_known(changes_[i], pinned));
+    return Ok{};
+  }
+
   static bool is_candidate(const TreeChange& change, const Paths& newer) {
     bool is_plain = change.kind != TreeChangeKind::kRenamed && !change.node().is_directory();
     return is_plain && change.place == change.path && newer.contains(change.path);
-  }
-
-  bool has_candidates(const Paths& newer) const {
-    return std::any_of(changes_.begin(), changes_.end(),
-                       [&](const TreeChange& change) { return is_candidate(change, newer); });
   }
 
   // nullopt if git does not have one of them.
@@ -83,8 +98,9 @@ class Comparison {
     return std::optional(std::move(paths));
   }
 
-  // Of git's ls-tree -z: "100644 blob ID\tPATH".
-  Status read_committed(const std::string& commit, const std::vector<std::size_t>& candidates) {
+  // Which of them are files in the commit. Of git's ls-tree -z: "100644 blob ID\tPATH".
+  Result<Paths> list_committed(const std::string& commit, const std::vector<std::size_t>& candidates) {
+    Paths found;
     git_.set_variable("GIT_LITERAL_PATHSPECS", "1");
     for (std::size_t at = 0; at < candidates.size(); at += kPathsAtOnce) {
       std::vector<std::string> words{"ls-tree", "-z", "--full-tree", commit, "--"};
@@ -93,64 +109,103 @@ class Comparison {
       std::string listed = WARREN_TRY(git_.ask(words));
       for (std::string_view line : split_at_nul(listed)) {
         std::size_t tab = line.find('\t');
-        std::size_t space = line.find(' ');
-        if (tab == line.npos || space > tab) continue;
-        std::size_t id = line.rfind(' ', tab) + 1;
-        committed_["/" + std::string(line.substr(tab + 1))] = {std::string(line.substr(0, space)),
-                                                               std::string(line.substr(id, tab - id))};
+        bool is_file = tab != line.npos && !line.starts_with(kGitTreeMode);
+        if (is_file) found.insert("/" + std::string(line.substr(tab + 1)));
       }
     }
-    return Ok{};
+    return found;
   }
 
-  Result<bool> is_as_committed(const TreeChange& change) {
-    auto found = committed_.find(change.path);
-    if (found == committed_.end() || !change.after) return found == committed_.end() && !change.after;
-    const CommittedFile& file = found->second;
-    if (change.after->is_symlink()) {
-      std::string target = WARREN_TRY(read_link(overlay_.merged, change.path));
-      std::string hashed = WARREN_TRY(git_.ask_with({"hash-object", "--stdin"}, target));
-      return file.mode == kGitLinkMode && hashed == file.id;
+  // Which of them the session has otherwise than the commit. Git compares, so that content filters count.
+  Result<Paths> list_dirty(const std::string& commit, const std::vector<std::size_t>& candidates) {
+    ScratchDir scratch = WARREN_TRY(ScratchDir::make("compared"));
+    std::string work = scratch.path() + "/work";
+    WARREN_TRY(make_host_dirs(work, 0700));
+    auto host = WARREN_TRY(HostTree::open(work));
+    Paths dirty;
+    std::uint64_t bytes = 0;
+    for (std::size_t i : candidates) {
+      const TreeChange& change = changes_[i];
+      if (!change.after) continue;
+      bytes += change.after->size;
+      bool may_be = change.after->is_symlink() || (change.after->is_file() && bytes <= kBytesToCompare);
+      if (!may_be) return Error(Code::kTooLarge, "there is too much to compare");
+      WARREN_TRY(write_for_git(overlay_, {.path = change.path, .node = *change.after}, *host, change.path.substr(1),
+                               std::nullopt));
     }
-    bool may_be = change.after->is_file() && change.after->size <= limits::kPatchFileBytes;
-    bool is_program = (change.after->mode & S_IXUSR) != 0;
-    if (!may_be || file.mode == kGitLinkMode || is_program != (file.mode == kGitProgramMode)) return false;
-    std::string content = WARREN_TRY(read_file(overlay_.merged, change.path));
-    // Git hashes, so that content filters count.
-    std::string hashed =
-        WARREN_TRY(git_.ask_with({"hash-object", "--stdin", "--path", change.path.substr(1)}, content));
-    return hashed == file.id;
+    std::string git_dir = WARREN_TRY(git_.ask({"rev-parse", "--absolute-git-dir"}));
+    Git git = git_;
+    git.use(git_dir, work, scratch.path() + "/index");
+    WARREN_TRY(git.ask({"read-tree", commit}));
+    WARREN_TRY(git.run({"update-index", "-q", "--refresh"}));  // fails if something differs
+    std::string listed = WARREN_TRY(git.ask({"diff-files", "-z", "--name-only", "--no-renames", "--diff-filter=MT"}));
+    for (const std::string& name : split_at_nul(listed)) dirty.insert("/" + name);
+    return dirty;
   }
 
-  // With new directories that were only there for them.
+  // Whether the base's newer version did not show.
+  Result<bool> was_frozen(const TreeChange& change) {
+    auto unit = WARREN_TRY(overlay_.upper.begin(UnitAccess::kRead));
+    std::optional<Cover> cover = WARREN_TRY(overlay_.upper.find_cover(change.place));
+    std::optional<Attributes> seen = cover ? cover->seen : change.seen;
+    return (cover && !seen) || (seen && is_frozen_number(seen->inode));
+  }
+
+  // Whether the agent had the base's version before it was committed.
+  Result<bool> was_known(const TreeChange& change, const PinnedGit& pinned) {
+    if (change.before && is_surely_older(change.before->ctime, pinned.begun)) return true;
+    if (!applied_) {
+      auto unit = WARREN_TRY(overlay_.upper.begin(UnitAccess::kRead));
+      std::vector<std::string> paths = WARREN_TRY(list_applied_paths(overlay_.upper));
+      applied_.emplace(paths.begin(), paths.end());
+    }
+    return applied_->contains(change.path);
+  }
+
+  // With new directories that were only there for them, and deletions of directories that they are in.
   void leave_out() {
     if (left_out_.empty()) return;
-    std::unordered_set<std::string_view> emptied;
+    std::unordered_set<std::string_view> above;
     for (const std::string& path : left_out_) {
-      for (std::string_view at = split_parent(path).parent; at != "/"; at = split_parent(at).parent) emptied.insert(at);
+      for (std::string_view at = split_parent(path).parent; at != "/"; at = split_parent(at).parent) above.insert(at);
     }
+    std::unordered_set<std::string_view> needed;
     for (const TreeChange& change : changes_) {
-      if (left_out_.contains(change.path) || emptied.contains(change.path)) continue;
-      for (std::string_view at = change.path; at != "/"; at = split_parent(at).parent) emptied.erase(at);
+      if (left_out_.contains(change.path) || above.contains(change.path)) continue;
+      for (std::string_view at = change.path; at != "/"; at = split_parent(at).parent) needed.insert(at);
     }
     std::erase_if(changes_, [&](const TreeChange& change) {
-      bool is_emptied = change.kind == TreeChangeKind::kAdded && emptied.contains(change.path);
-      return is_emptied || left_out_.contains(change.path);
+      bool is_above = above.contains(change.path);
+      bool is_empty = is_above && change.kind == TreeChangeKind::kAdded && !needed.contains(change.path);
+      return is_empty || (is_above && change.kind == TreeChangeKind::kDeleted) || left_out_.contains(change.path);
     });
   }
 
   const AgentOverlay& overlay_;
   std::vector<TreeChange>& changes_;
   Git git_;
-  std::unordered_map<std::string, CommittedFile> committed_;
   Paths left_out_;
+  std::optional<Paths> applied_;
 };
 
 }  // namespace
 
-void leave_out_as_committed(const AgentOverlay& overlay, std::vector<TreeChange>& changes) {
-  if (changes.empty()) return;
-  Comparison(overlay, changes).run().ignore("then they are changes, and conflicts where the base has changed them");
+Result<bool> has_version_of_start(const AgentOverlay& overlay, const std::string& base_path) {
+  std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(overlay));
+  if (!pinned || pinned->head.empty()) return false;
+  Git git(overlay.base_path);
+  git.set_limit(limits::kGitTime);
+  git.set_variable("GIT_NO_LAZY_FETCH", "1");
+  std::string name = base_path.substr(1);
+  Captured committed = WARREN_TRY(git.run({"rev-parse", "--verify", "--quiet", pinned->head + ":" + name}));
+  if (committed.status != 0) return false;
+  std::string content = WARREN_TRY(read_file(overlay.base, base_path, {.size_bytes_max = limits::kPatchFileBytes}));
+  std::string hashed = WARREN_TRY(git.ask_with({"hash-object", "--stdin", "--path", name}, content));
+  return hashed == trimmed(committed.output, kWhitespace);
+}
+
+Status leave_out_as_committed(const AgentOverlay& overlay, std::vector<TreeChange>& changes) {
+  return changes.empty() ? Status(Ok{}) : Comparison(overlay, changes).run();
 }
 
 }  // namespace warren

@@ -5,6 +5,7 @@
 #include "base/ascii.h"
 #include "changes/git/git.h"
 #include "changes/git/quarantine.h"
+#include "fs/host/host_fs.h"
 #include "fs/path_ops.h"
 
 namespace warren {
@@ -33,10 +34,9 @@ Result<std::optional<GitHeads>> find_base_heads(const AgentOverlay& overlay) {
   return std::optional(std::move(heads));
 }
 
-Result<std::string> find_base_commit(Agent& agent) {
-  std::optional<AgentOverlay> overlay = agent.overlay();
-  std::optional<GitHeads> heads;
-  if (overlay) heads = WARREN_TRY(find_base_heads(*overlay));
+Result<std::string> find_head_commit(const std::string& dir) {
+  std::unique_ptr<HostFs> host = WARREN_TRY(HostFs::open(dir));
+  std::optional<GitHeads> heads = WARREN_TRY(find_git_heads(*host, std::string(kBaseGit)));
   return heads ? heads->commit : "";
 }
 

@@ -13,6 +13,7 @@
 #include "changes/git/pinned_git.h"
 #include "changes/review/patch.h"
 #include "changes/undo/undo.h"
+#include "fs/overlay/recorded.h"
 #include "fs/path_ops.h"
 #include "os/files/host_files.h"
 #include "os/files/host_tree.h"
@@ -54,8 +55,11 @@ Result<std::optional<Attributes>> find_shown(FileSystem& fs, const std::string& 
 
 // Whether the agent has changed or removed the path itself, even if the result is what the base has.
 Result<bool> was_touched(const AgentOverlay& overlay, const std::string& path) {
-  if (WARREN_TRY(find_shown(overlay.upper.fs(), path))) return true;
   auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
+  std::optional<Attributes> node = WARREN_TRY(find_shown(overlay.upper.fs(), path));
+  std::optional<Cover> cover = WARREN_TRY(overlay.upper.find_cover(path));
+  bool is_frozen = cover && (node ? cover->seen && is_as_recorded(*node, *cover->seen) : !cover->seen);
+  if (node || is_frozen) return !is_frozen;
   std::optional<Attributes> removed = WARREN_TRY(overlay.upper.find_removed(path));
   return removed.has_value();
 }
@@ -118,6 +122,7 @@ Result<CommitImport::Beyond> CommitImport::look_beyond(const std::vector<TreeCha
   }
   std::unordered_set<std::string> of_session = WARREN_TRY(list_session_paths(overlay_, changes));
   std::unordered_map<std::string, Candidate> candidates;
+  std::vector<std::string> on_others = WARREN_TRY(list_on_others(changes, names));
   for (std::string& name : names) {
     auto found = since_start ? since_start->find(name) : Statuses::iterator();
     bool is_other = since_start && found != since_start->end() && (!since_base || since_base->contains(name)) &&
@@ -128,8 +133,35 @@ Result<CommitImport::Beyond> CommitImport::look_beyond(const std::vector<TreeCha
     candidates.emplace(name, Candidate{found->second, node});
   }
   beyond = WARREN_TRY(sort_candidates(candidates, is_behind));
+  beyond.foreign.insert(beyond.foreign.end(), on_others.begin(), on_others.end());
   if (common.status == 0 && !start_.empty()) beyond.reverted = WARREN_TRY(list_reverted(merge_base));
   return beyond;
+}
+
+// Files that the agent changed and committed, but not on top of the version of its start: it changed what the base had
+// for a moment, while the user switched branches, for example. The commit contains that, too.
+Result<std::vector<std::string>> CommitImport::list_on_others(const std::vector<TreeChange>& changes,
+                                                              const std::vector<std::string>& names) {
+  std::vector<std::string> found;
+  std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(overlay_));
+  if (!pinned || pinned->head.empty()) return found;
+  std::unordered_set<std::string> committed(names.begin(), names.end());
+  auto unit = WARREN_TRY(overlay_.upper.begin(UnitAccess::kRead));
+  std::vector<std::string> paths = WARREN_TRY(list_applied_paths(overlay_.upper));
+  std::unordered_set<std::string> applied(paths.begin(), paths.end());
+  for (const TreeChange& change : changes) {
+    bool may_be = change.kind == TreeChangeKind::kModified && change.after->is_file() && change.seen &&
+                  !is_frozen_number(change.seen->inode) && !is_surely_older(change.seen->ctime, pinned->begun) &&
+                  committed.contains(change.path.substr(1)) && !applied.contains(change.path);
+    if (!may_be) continue;
+    std::optional<std::string> seen = WARREN_TRY(overlay_.upper.find_ancestor(change.after->inode));
+    if (!seen) continue;
+    std::string name = change.path.substr(1);
+    Captured start = WARREN_TRY(joined_.run({"rev-parse", "--verify", "--quiet", pinned->head + ":" + name}));
+    std::string hashed = WARREN_TRY(joined_.ask_with({"hash-object", "--stdin", "--path", name}, *seen));
+    if (start.status == 0 && trimmed(start.output, kWhitespace) != hashed) found.push_back(change.path);
+  }
+  return found;
 }
 
 // Of the files that others have changed between the start and `common`, a commit that is in the agent's history.
@@ -180,6 +212,11 @@ Result<CommitImport::Beyond> CommitImport::sort_candidates(const std::unordered_
   if (candidates.empty()) return beyond;
   std::unordered_set<std::string> dirty = WARREN_TRY(list_dirty_candidates(candidates));
   std::unordered_set<std::string> applied = list_applied_files(overlay_);
+  {
+    auto unit = WARREN_TRY(overlay_.upper.begin(UnitAccess::kRead));
+    std::vector<std::string> paths = WARREN_TRY(list_applied_paths(overlay_.upper));
+    applied.insert(paths.begin(), paths.end());
+  }
   for (const auto& [name, one] : candidates) {
     std::string path = "/" + name;
     bool is_as_committed = one.status == 'D' ? !one.shown : one.shown && !dirty.contains(name);

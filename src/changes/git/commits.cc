@@ -244,6 +244,7 @@ Result<bool> CommitImport::is_own_branch(const std::string& branch, const std::s
   std::optional<GitHeads> heads = WARREN_TRY(find_git_heads(overlay_.merged, kGitDir));
   if (!heads) return false;
   std::string asked = old + "\n";
+  if (!heads->commit.empty()) asked += fmt::format("^{}\n", heads->commit);
   for (const auto& [name, commit] : heads->branches) asked += fmt::format("^{}\n", commit);
   std::string left = WARREN_TRY(joined_.ask_with({"rev-list", "-1", "--ignore-missing", "--stdin"}, asked));
   return !left.empty();

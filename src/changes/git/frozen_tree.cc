@@ -1,6 +1,7 @@
 #include "changes/git/frozen_tree.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -26,18 +27,20 @@
 #include "fs/host/host_fs.h"
 #include "fs/list_dir.h"
 #include "fs/path_ops.h"
-#include "fs/tree_ops.h"
 #include "os/files/host_files.h"
 
 namespace warren {
 namespace {
 
+constexpr std::chrono::milliseconds kFreezeTime = std::chrono::minutes{1};  // one command of git
 constexpr std::uint32_t kDirMode = S_IFDIR | 0755U;
 
 // What the session's HEAD has under a path; an empty mode if it has nothing.
 struct HeadVersion {
   std::string mode;
   std::string id;
+  std::string now_id;       // of what the base's HEAD has there; "" for nothing
+  std::uint64_t bytes = 0;  // without content filters
 
   bool is_file() const { return !mode.empty(); }
 };
@@ -69,7 +72,10 @@ HeadVersions list_versions(std::string_view raw) {
     bool is_submodule = one.old_mode == kGitSubmoduleMode || one.new_mode == kGitSubmoduleMode;
     if (is_submodule || !is_plain(path)) left_out.insert(std::move(path));
     else if (is_dir) dirs.insert(std::move(path));
-    else all.emplace(std::move(path), one.was_there() ? HeadVersion{one.old_mode, one.old_id} : HeadVersion{});
+    else
+      all.emplace(std::move(path), HeadVersion{.mode = one.was_there() ? one.old_mode : "",
+                                               .id = one.was_there() ? one.old_id : "",
+                                               .now_id = one.is_there() ? one.new_id : ""});
   }
   for (const auto& [path, version] : all) {
     if (dirs.contains(path)) left_out.insert(path);
@@ -84,22 +90,22 @@ Inode number_for(std::string_view path, std::string_view id) {
   for (std::string_view part : {path, id}) {
     for (char c : part) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
   }
-  constexpr std::uint64_t kLow = (std::uint64_t{1} << 61) - 1;
-  return Inode{kBaseBit | (std::uint64_t{1} << 61) | (hash & kLow)};
+  return Inode{kBaseBit | kFrozenBit | (hash & (kFrozenBit - 1))};
 }
 
 // The versions as git writes them to a work tree, in a temporary directory.
 class VersionSource {
  public:
   static Result<std::unique_ptr<VersionSource>> check_out(const std::string& base, const std::string& commit,
-                                                          const HeadVersions& versions) {
+                                                          HeadVersions& versions) {
     ScratchDir scratch = WARREN_TRY(ScratchDir::make("frozen"));
     std::string work = scratch.path() + "/work";
     WARREN_TRY(make_host_dirs(work, 0700));
     Git in_base(base);
     std::string git_dir = WARREN_TRY(in_base.ask({"rev-parse", "--absolute-git-dir"}));
     Git git(work);
-    git.set_limit(limits::kGitTime);
+    git.set_limit(kFreezeTime);
+    git.set_variable("GIT_NO_LAZY_FETCH", "1");
     git.use(git_dir, work, scratch.path() + "/index");
     // For its attributes. Only what the base itself has is written: what the agent has committed is in the upper layer.
     WARREN_TRY(git.ask({"read-tree", commit}));
@@ -111,9 +117,8 @@ class VersionSource {
       names += path.substr(1) + '\0';
     }
     WARREN_TRY(git.ask_with({"update-index", "-z", "--index-info"}, entries));
-    // What git could not write, because a filter failed, is missing then, and shows as the base has it.
-    Result<std::string> written = git.ask_with({"checkout-index", "-q", "-z", "--stdin"}, names);
-    if (!written.ok() && written.error().code() == Code::kNotFound) return std::move(written).take_error();
+    Result<std::string> written = git.ask_with({"checkout-index", "-q", "-u", "-z", "--stdin"}, names);
+    if (!written.ok()) WARREN_TRY(leave_out_unwritten(git, versions));
     std::unique_ptr<HostFs> files = WARREN_TRY(HostFs::open(work));
     return std::unique_ptr<VersionSource>(new VersionSource(std::move(scratch), std::move(files)));
   }
@@ -121,6 +126,13 @@ class VersionSource {
   FileSystem& files() { return *files_; }
 
  private:
+  // What git could not write, or not as a whole, because a filter failed or the disk is full, shows as the base has it.
+  static Status leave_out_unwritten(Git& git, HeadVersions& versions) {
+    std::string listed = WARREN_TRY(git.ask({"diff-files", "-z", "--name-only", "--no-renames"}));
+    for (const std::string& name : split_at_nul(listed)) versions.erase("/" + name);
+    return Ok{};
+  }
+
   VersionSource(ScratchDir scratch, std::unique_ptr<HostFs> files)
       : scratch_(std::move(scratch)), files_(std::move(files)) {}
 
@@ -145,11 +157,15 @@ class Freezer {
     UpperEdit edit(overlay_, tree, base_);
     tree_ = &tree;
     edit_ = &edit;
+    std::uint64_t bytes = 0;
+    for (const auto& [place, version] : versions_) bytes += version.bytes;
+    WARREN_TRY(overlay_.upper.reserve(bytes));  // before the first is written
     owner_ = tree.find("/")->there->owner;
     WARREN_TRY(thaw());
     WARREN_TRY(list_hidden_dirs());
     for (const auto& [place, version] : versions_) {
-      bool is_free = !is_at_or_below_one(place, hidden_dirs_) && !tree.is_gone(place) && !edit.has(tree.path_of(place));
+      bool is_free = !is_at_or_below_one(place, hidden_dirs_) && !tree.is_gone(place) && !is_moved(place) &&
+                     !edit.has(tree.path_of(place));
       if (is_free) WARREN_TRY(version.is_file() ? show(place, version) : hide(place));
     }
     for (const std::string& dir : hidden_dirs_) WARREN_TRY(hide(dir));
@@ -161,13 +177,37 @@ class Freezer {
   // The base has that version again: it shows.
   Status thaw() {
     for (const UpperNode& node : tree_->nodes()) {
-      bool is_frozen = node.is_untouched() && tree_->covers().contains(node.place) && node.origin != nullptr &&
-                       node.origin->base_path == node.place;
-      if (!is_frozen || versions_.contains(node.place)) continue;
+      bool is_over = node.is_untouched() && tree_->is_frozen(node) && !versions_.contains(node.place);
+      if (!is_over || WARREN_TRY(may_stay(node))) continue;
       WARREN_TRY(edit_->remove(node.path));
       has_changed_ = true;
     }
+    for (const UpperGap& gap : tree_->gaps()) {
+      bool is_needed = !tree_->is_only_hidden(gap) || (gap.there && gap.there->is_directory());
+      if (is_needed || versions_.contains(gap.place)) continue;
+      WARREN_TRY(edit_->remove_whiteout(gap.path));
+      has_changed_ = true;
+    }
     return Ok{};
+  }
+
+  // A program may have it open, and the base has the same.
+  Result<bool> may_stay(const UpperNode& node) {
+    if (in_use_ == InUse::kNo || !node.node.is_file()) return false;
+    std::optional<Attributes> there = WARREN_TRY(base_.find(node.place));
+    if (!there || !there->is_file() || there->size != node.node.size) return false;
+    return has_same_content(overlay_.upper.fs(), node.node, overlay_.base, *there);
+  }
+
+  // Whether the agent has renamed it, or removed it, whatever the base has done since.
+  bool is_moved(std::string_view place) const {
+    for (const auto& [from, to] : tree_->moves().all()) {
+      if (is_at_or_below(place, from) || is_at_or_below(place, to)) return true;
+    }
+    for (std::string path = tree_->path_of(place); path != "/"; path = split_parent(path).parent) {
+      if (tree_->find_whiteout(path) != nullptr) return true;
+    }
+    return false;
   }
 
   // Directories of the base in which everything is to be hidden.
@@ -211,7 +251,7 @@ class Freezer {
   Status hide(const std::string& place) {
     std::optional<Attributes> there = WARREN_TRY(base_.find(place));
     std::string path = tree_->path_of(place);
-    if (!there || tree_->is_gone(place) || edit_->has(path)) return Ok{};
+    if (!there || tree_->is_gone(place) || is_moved(place) || edit_->has(path)) return Ok{};
     WARREN_TRY(edit_->add_whiteout(path, place, *there));
     WARREN_TRY(overlay_.upper.put_cover({.base_path = place, .seen = {}, .at = {}}));
     has_changed_ = true;
@@ -322,20 +362,98 @@ Status leave_out_live(const AgentOverlay& overlay, const PinnedGit& pinned, Head
   std::set<std::string, std::less<>> live(applied.begin(), applied.end());
   live.insert(overlay.hidden.begin(), overlay.hidden.end());
   TreeFinder base(overlay.base);
+  // A directory that is moved takes files along that are older than the session.
+  std::unordered_set<std::string> gone;
+  for (const auto& [path, version] : versions) {
+    if (version.is_file() && version.now_id.empty()) gone.insert(version.id);
+  }
   for (auto one = versions.begin(); one != versions.end();) {
     bool is_live = is_at_or_below_one(one->first, live);
     if (!is_live) {
       Result<std::optional<Attributes>> there = base.find(one->first);
-      is_live = !there.ok() || (*there && is_from_start(**there, pinned));
+      bool was_moved_there = !one->second.is_file() && gone.contains(one->second.now_id);
+      is_live = !there.ok() || (*there && is_from_start(**there, pinned) && !was_moved_there);
     }
     one = is_live ? versions.erase(one) : std::next(one);
   }
   return Ok{};
 }
 
+// Leaves out files that the base does not have, and those of commits of the agent alone: the upper layer has them, or
+// the agent has removed them. Returns the bytes of the others, without content filters.
+Result<std::uint64_t> leave_out_own(const std::string& base, HeadVersions& versions) {
+  std::string ids;
+  for (const auto& [path, version] : versions) {
+    if (version.is_file()) ids += version.id + "\n";
+  }
+  if (ids.empty()) return std::uint64_t{0};
+  Git git(base);
+  git.set_limit(kFreezeTime);
+  git.set_variable("GIT_NO_LAZY_FETCH", "1");
+  std::string sizes = WARREN_TRY(git.ask_with({"cat-file", "--batch-check=%(objectsize)"}, ids));
+  std::string_view rest = sizes;
+  std::uint64_t bytes = 0;
+  for (auto one = versions.begin(); one != versions.end();) {
+    if (!one->second.is_file()) {
+      ++one;
+      continue;
+    }
+    std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    std::optional<std::uint64_t> size = parse_number<std::uint64_t>(line);
+    one->second.bytes = size.value_or(0);
+    bytes += one->second.bytes;
+    one = size ? std::next(one) : versions.erase(one);
+  }
+  return bytes;
+}
+
+// What the agent has added since, and the base does not have, is in the upper layer, or the agent has removed it again.
+Status leave_out_own_additions(Git& git, const std::string& start, const std::string& commit, HeadVersions& versions) {
+  if (start == commit) return Ok{};
+  std::string added =
+      WARREN_TRY(git.ask({"diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=A", start, commit}));
+  for (const std::string& name : split_at_nul(added)) {
+    auto found = versions.find("/" + name);
+    if (found != versions.end() && found->second.is_file() && found->second.now_id.empty()) versions.erase(found);
+  }
+  return Ok{};
+}
+
+// What a commit has under a path; an empty mode for nothing, and for what is no file.
+Result<HeadVersion> find_version(Git& git, const std::string& commit, std::string_view path) {
+  std::string listed = WARREN_TRY(git.ask({"ls-tree", "-z", "--full-tree", commit, "--", std::string(path.substr(1))}));
+  std::size_t space = listed.find(' ');
+  std::size_t tab = listed.find('\t');
+  bool is_file = space != listed.npos && tab != listed.npos && space < tab && listed.compare(space + 1, 4, "blob") == 0;
+  if (!is_file) return HeadVersion{};
+  std::size_t id = listed.rfind(' ', tab) + 1;
+  return HeadVersion{.mode = listed.substr(0, space), .id = listed.substr(id, tab - id), .now_id = {}};
+}
+
+// Below a directory that the agent has renamed, the base's files show under other paths: what HEAD has there counts.
+Status follow_renamed_dirs(const AgentOverlay& overlay, Git& git, const std::string& commit, std::string_view newer,
+                           HeadVersions& versions) {
+  auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
+  TreeFinder base(overlay.base);
+  UpperTree tree = WARREN_TRY(UpperTree::read(overlay, base));
+  std::erase_if(versions, [&](const auto& one) { return tree.path_of(one.first) != one.first; });
+  HeadVersions since_start = list_versions(newer);
+  git.set_variable("GIT_LITERAL_PATHSPECS", "1");
+  for (const auto& [place, version] : since_start) {
+    std::string path = tree.path_of(place);
+    if (path == place) continue;
+    HeadVersion shown = WARREN_TRY(find_version(git, commit, path));
+    shown.now_id = version.now_id;
+    versions[place] = std::move(shown);
+  }
+  return Ok{};
+}
+
 // The commit that the files of the session belong to.
 Result<std::string> find_agent_commit(const AgentOverlay& overlay, const PinnedGit& pinned) {
-  std::optional<GitHeads> heads = WARREN_TRY(find_git_heads(overlay.merged, "/.git"));
+  auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
+  std::optional<GitHeads> heads = WARREN_TRY(find_git_heads(overlay.upper.fs(), "/.git"));  // all of it is there
   return heads && !heads->commit.empty() ? heads->commit : pinned.head;
 }
 
@@ -345,31 +463,32 @@ Result<std::optional<HeadVersions>> find_versions(const AgentOverlay& overlay, c
   if (pinned.head.empty() || head.empty() || head == pinned.head) return std::optional(HeadVersions());
   std::string commit = WARREN_TRY(find_agent_commit(overlay, pinned));
   Git git(overlay.base_path);
-  git.set_limit(limits::kGitTime);
+  git.set_limit(kFreezeTime);
+  git.set_variable("GIT_NO_LAZY_FETCH", "1");
   std::optional<ScratchDir> borrowed;
   if (commit != pinned.head) {
     std::vector<TreeChange> all = WARREN_TRY(list_changes(overlay));
     std::optional<ScratchDir> made = WARREN_TRY(borrow_commit(overlay, all, commit, git));
     if (made) borrowed.emplace(std::move(*made));
   }
-  Captured listed =
-      WARREN_TRY(git.run({"diff-tree", "-r", "-t", "-z", "--raw", "--no-renames", "--no-abbrev", commit, head}));
-  if (listed.status != 0) return std::optional(HeadVersions());  // the base does not have the commit any more
+  const std::vector<std::string> compare{"diff-tree", "-r", "-t", "-z", "--raw", "--no-renames", "--no-abbrev"};
+  auto differing = [&](const std::string& from) {
+    std::vector<std::string> words = compare;
+    words.insert(words.end(), {from, head});
+    return git.run(words);
+  };
+  Captured listed = WARREN_TRY(differing(commit));
+  Captured newer = WARREN_TRY(differing(pinned.head));
+  if (listed.status != 0 || newer.status != 0)
+    return std::optional(HeadVersions());  // the base lacks the commit by now
   HeadVersions versions = list_versions(listed.output);
+  WARREN_TRY(follow_renamed_dirs(overlay, git, commit, newer.output, versions));
+  WARREN_TRY(leave_out_own_additions(git, pinned.head, commit, versions));
   if (versions.size() > limits::kFrozenPaths) return std::optional<HeadVersions>();
   WARREN_TRY(leave_out_live(overlay, pinned, versions));
+  std::uint64_t bytes = WARREN_TRY(leave_out_own(overlay.base_path, versions));
+  if (bytes > limits::kFrozenBytes) return std::optional<HeadVersions>();
   return std::optional(std::move(versions));
-}
-
-Result<std::uint64_t> count_bytes(FileSystem& files) {
-  std::uint64_t bytes = 0;
-  WARREN_TRY(walk(files, "/",
-                  [&](const WalkEntry& entry) -> Result<WalkNext> {
-                    if (entry.attributes.is_file()) bytes += entry.attributes.size;
-                    return WalkNext::kContinue;
-                  },
-                  {.follow = Follow::kNo}));
-  return bytes;
 }
 
 }  // namespace
@@ -387,8 +506,6 @@ Result<Frozen> freeze_work_tree(Agent& agent) {
   std::unique_ptr<VersionSource> source;
   if (has_files) {
     source = WARREN_TRY(VersionSource::check_out(overlay->base_path, pinned->head, *versions));
-    std::uint64_t bytes = WARREN_TRY(count_bytes(source->files()));
-    if (bytes > limits::kFrozenBytes) return Frozen::kTooMuch;
   }
   auto unit = WARREN_TRY(overlay->upper.begin(UnitAccess::kWrite));
   Freezer freezer(*overlay, *pinned, *versions, source ? &source->files() : nullptr, find_use(agent));
@@ -396,6 +513,12 @@ Result<Frozen> freeze_work_tree(Agent& agent) {
   if (!has_changed) return Frozen::kAsBefore;
   WARREN_TRY(unit->commit());
   return Frozen::kChanged;
+}
+
+Status freeze_served(const std::string& agent_path, Clock& clock) {
+  auto agent = WARREN_TRY(Agent::open({.id_or_path = agent_path}, clock));
+  if (find_use(*agent) == InUse::kYes) WARREN_TRY(freeze_work_tree(*agent));
+  return agent->close();
 }
 
 }  // namespace warren

@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "agent/agent.h"
 #include "base/result.h"
@@ -32,5 +33,7 @@ enum class Frozen {
 
 // Runs git only if the base's HEAD is another commit than that of the session's start, or was when this ran last.
 Result<Frozen> freeze_work_tree(Agent& agent);
+// The same for an agent file that a command has just changed, if a run or a mount shows it.
+Status freeze_served(const std::string& agent_path, Clock& clock);
 
 }  // namespace warren

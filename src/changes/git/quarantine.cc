@@ -119,6 +119,7 @@ Status make_quarantine(const AgentOverlay& overlay, const std::vector<TreeChange
 Result<std::optional<ScratchDir>> borrow_commit(const AgentOverlay& overlay, const std::vector<TreeChange>& all,
                                                 const std::string& commit, Git& base) {
   std::optional<ScratchDir> none;
+  base.set_variable("GIT_NO_LAZY_FETCH", "1");  // of a partial clone: the remote does not know it
   if (WARREN_TRY(base.succeeds({"cat-file", "-e", commit + "^{commit}"}))) return none;
   ScratchDir scratch = WARREN_TRY(ScratchDir::make("commit"));
   std::string path = scratch.path() + "/quarantine";

@@ -8,6 +8,7 @@
 #include "base/below.h"
 #include "base/path.h"
 #include "changes/compare.h"
+#include "changes/git/frozen_tree.h"
 #include "changes/git/pinned_git.h"
 #include "changes/selection.h"
 #include "changes/upper/link_counts.h"
@@ -97,6 +98,7 @@ class Discarder {
     if (!as) return Error(Code::kConflict, quote(change.path) + " has just been deleted from the base");
     WARREN_TRY(copy_xattrs(as->inode, node.node.inode));
     WARREN_TRY(overlay_.upper.restore(node.node.inode, *as));
+    WARREN_TRY(overlay_.upper.remove_cover(change.base_path));
     Origin origin = *node.origin;
     origin.seen = as;
     return replace_origin(overlay_, origin, change.base_path);
@@ -318,7 +320,7 @@ Result<std::vector<TreeChange>> discard_changes(const AgentOverlay& overlay, con
   AuditLog* log = nullptr;
   if (on_record_of != nullptr) log = WARREN_TRY(on_record_of->operators_audit());
   auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kWrite));
-  std::vector<TreeChange> all = WARREN_TRY(list_changes(overlay));
+  std::vector<TreeChange> all = WARREN_TRY(list_every_change(overlay));
   Selection chosen(all);
   chosen.take_if(filter);
   chosen.complete_for_discard();
@@ -329,14 +331,15 @@ Result<std::vector<TreeChange>> discard_changes(const AgentOverlay& overlay, con
   WARREN_TRY(drop_changes(overlay, all, without_git, in_use));
   if (drops_git) WARREN_TRY(pin_git_again(overlay));
   std::vector<TreeChange> dropped = chosen.list();
-  if (log == nullptr) {
-    WARREN_TRY(unit->commit());
-    return dropped;
-  }
   std::vector<std::string> paths;
   for (const TreeChange& change : dropped) paths.push_back(change.path);
-  AuditLog::Scope scope(*log, operators_events(*on_record_of, "discard", paths));
-  WARREN_TRY(unit->commit());
+  {
+    std::optional<AuditLog::Scope> scope;
+    if (log != nullptr) scope.emplace(*log, operators_events(*on_record_of, "discard", paths));
+    WARREN_TRY(unit->commit());
+  }
+  unit.reset();
+  if (in_use == InUse::kYes) freeze_work_tree(*on_record_of).ignore("then the base's newer version shows");
   return dropped;
 }
 

@@ -362,11 +362,11 @@ class Dropper {
   std::vector<std::string> changed_;
 };
 
-// Both paths of a rename. Of a directory whose metadata were changed, nothing below it was.
+// Both paths of a rename. What was applied in a directory has changes of its own, unless that was renamed.
 std::vector<std::string> list_paths(const Intent& intent) {
   std::vector<std::string> paths;
   for (const AppliedChange& change : intent.changes) {
-    if (change.kind == TreeChangeKind::kModified && change.type == S_IFDIR) continue;
+    if (change.kind != TreeChangeKind::kRenamed && change.type == S_IFDIR) continue;
     paths.push_back(change.path);
     if (change.kind == TreeChangeKind::kRenamed) paths.push_back(change.base_path);
   }

@@ -70,6 +70,11 @@ bool UpperTree::is_only_hidden(const UpperGap& gap) const {
   return cover != nullptr && !cover->seen;
 }
 
+bool UpperTree::is_frozen(const UpperNode& node) const {
+  bool is_copy = node.origin != nullptr && !node.place.empty() && node.origin->base_path == node.place;
+  return is_copy && covers_.contains(node.place);
+}
+
 const Origin* UpperTree::find_origin(Inode upper) const {
   auto found = origins_.find(upper);
   return found == origins_.end() ? nullptr : &found->second;

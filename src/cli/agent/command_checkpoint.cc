@@ -7,6 +7,7 @@
 #include "agent/record/audit_trail.h"
 #include "base/path.h"
 #include "changes/filter.h"
+#include "changes/git/frozen_tree.h"
 #include "changes/review/past_diff.h"
 #include "changes/upper/upper_edit.h"
 #include "cli/agent/checkpoint_mounts.h"
@@ -180,6 +181,7 @@ Result<Exit> run_checkpoint_restore(Context& context, const Arguments& args) {
   if (paths.empty()) WARREN_TRY(warn_of_unmounted(context, *agent, mounted.get(), wanted.id));
   Checkpoint before = WARREN_TRY(paths.empty() ? restore_checkpoint(*agent, wanted.id, mounted.get())
                                                : restore_paths(*agent, wanted.id, paths, context.clock, mounted.get()));
+  if (agent->base()) freeze_served(agent->path(), context.clock).ignore("then the base's newer files show");
   if (args.has("json")) {
     context.out.json({{"restored", checkpoint_json(wanted)}, {"before", checkpoint_json(before)}});
     return Exit::kOk;

@@ -136,6 +136,7 @@ Status OverlayFs::reload() {
   std::vector<Origin> origins = WARREN_TRY(upper_.list_origins());
   WARREN_TRY(take_moves(origins));
   std::vector<LostLink> lost = WARREN_TRY(upper_.list_lost_links());
+  go_on_with_frozen(origins);
   // Copies that are in use are retained in the upper layer too.
   std::unordered_map<Inode, Copy> in_use;
   for (const auto& [number, copy] : copies_) {
@@ -248,6 +249,29 @@ Inode OverlayFs::show_as(Inode number, Inode base) {
   if (number == base || !retained_.contains(number)) return base;
   shown_as_[base] = number;
   return number;
+}
+
+// A program goes on with a copy in place of the base's node that it has open, or works in.
+void OverlayFs::go_on_with_frozen(const std::vector<Origin>& origins) {
+  std::vector<const Origin*> copies;
+  for (const Origin& origin : origins) {
+    bool is_new = origin.seen && is_frozen_number(origin.seen->inode) && !numbers_.contains(origin.upper);
+    if (is_new) copies.push_back(&origin);
+  }
+  if (copies.empty()) return;
+  std::unordered_map<std::string, Inode> used;
+  for (const auto& [number, count] : retained_) {
+    if (!is_base_number(number) || copies_.contains(number) || removed_.contains(number)) continue;
+    auto dir = dirs_.find(number);
+    auto places = places_.find(number);
+    if (dir != dirs_.end()) used.emplace(base_path_of(number), number);
+    else if (places != places_.end() && places->second.size() == 1)
+      used.emplace(base_path_of(places->second[0].parent, places->second[0].name), number);
+  }
+  for (const Origin* copy : copies) {
+    auto number = used.find(copy->base_path);
+    if (number != used.end()) numbers_.emplace(copy->upper, number->second);
+  }
 }
 
 Inode OverlayFs::number_of_base(Inode base) {

@@ -171,6 +171,7 @@ class OverlayFs final : public FileSystem {
   // Nodes. All of these under the lock.
   Result<View> view(Inode node);
   Inode show_as(Inode number, Inode base);
+  void go_on_with_frozen(const std::vector<Origin>& origins);
   Result<Attributes> layer_attributes(const View& view);  // as stored in its layer
   Result<Attributes> attributes_of(const View& view);
   Result<Attributes> shown_upper(Inode parent, std::string_view name, Attributes found);

@@ -24,6 +24,10 @@ namespace warren {
 inline constexpr std::uint64_t kBaseBit = std::uint64_t{1} << 62;
 inline bool is_base_number(Inode node) { return (node.value & kBaseBit) != 0; }
 
+// Copies of versions that the base no longer has have numbers with this bit as well, which the host's do not have.
+inline constexpr std::uint64_t kFrozenBit = std::uint64_t{1} << 61;
+inline bool is_frozen_number(Inode node) { return is_base_number(node) && (node.value & kFrozenBit) != 0; }
+
 // Where a node of the upper layer comes from. Every directory that we made and that shows a directory of the base has
 // one; a directory made by another program shows the base's directory of the same path.
 struct Origin {
