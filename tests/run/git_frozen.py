@@ -221,6 +221,89 @@ class WhatTheAgentDoes(Frozen):
         self.host_commit("file", "newest\n")
         self.inside("grep -q agent run.sh; grep -q 1 made; test ! -e dir/inner; grep -q newer file", session="t")
 
+    def test_what_the_agent_takes_back_on_purpose_is_a_change(self):
+        self.write("file", "of the base\nwork of the user\n")
+        self.commit("one line")
+        self.write("file", "of the base\nwork of the user\ndebug\n")
+        self.write("scratch", "1\n")
+        self.inside("sed -i /debug/d file; rm scratch", session="t")
+        self.commit("what was uncommitted")
+        self.assertEqual(self.warren("diff", "session:t"), "M f /file\nD f /scratch\n")
+        self.warren("apply", "session:t")
+        self.assertEqual((self.base / "file").read_text(), "of the base\nwork of the user\n")
+        self.assertFalse((self.base / "scratch").exists())
+
+    def test_what_the_agent_takes_back_of_what_was_applied_is_a_change(self):
+        self.inside("echo agent > run.sh; echo 1 > made", session="t")
+        self.warren("apply", "session:t", "--keep")
+        self.commit("applied")
+        self.inside("printf '#!/bin/sh\\n' > run.sh; rm made", session="t")
+        self.assertEqual(self.warren("diff", "session:t"), "D f /made\nM f /run.sh\n")
+        self.warren("apply", "session:t")
+        self.assertEqual((self.base / "run.sh").read_text(), "#!/bin/sh\n")
+
+    def test_a_committed_rename_of_a_directory(self):
+        self.inside(f"git mv dir moved; {COMMIT} moved")
+        self.host_commit("dir/inner", "of the host\n")
+        self.assertEqual(self.inside("git status --short; cat moved/inner").stdout, "?? mine\ninner\n")
+        self.git("checkout", "-q", "-b", "other", "HEAD~2")
+        self.assertEqual(self.inside("git status --short; cat moved/inner").stdout, "?? mine\ninner\n")
+
+    def test_a_directory_that_the_host_has_moved(self):
+        self.git("mv", "dir", "elsewhere")
+        self.commit("moved")
+        self.inside("test ! -e elsewhere; cat dir/inner; git status --short | grep -v mine; true")
+        self.assertEqual(self.inside("git status --short").stdout, "?? mine\n")
+
+    def test_own_files_that_were_removed_again_stay_removed(self):
+        self.inside(f"cp -r dir copied; git add -A; {COMMIT} copied; rm -r copied")
+        self.host_commit("file", "newest\n")
+        self.assertEqual(self.inside("git status --short").stdout, " D copied/inner\n")
+
+    def test_a_directory_that_became_a_file_is_not_taken_back_unseen(self):
+        (self.base / "dir/added").unlink()
+        (self.base / "dir/inner").unlink()
+        (self.base / "dir").rmdir()
+        self.write("dir", "a file now\n")
+        self.commit("another type")
+        self.inside("git checkout -q .")
+        self.assertIn("conflict: /dir: it is as the agent's last commit has it", self.warren("apply", "session:s", status=1))
+        self.assertEqual((self.base / "dir").read_text(), "a file now\n")
+
+    def test_a_deleted_file_that_the_host_has_rewritten_is_no_conflict(self):
+        self.inside("rm dir/inner", session="t")
+        self.git("checkout", "-q", "-b", "older", "HEAD~1")
+        self.git("checkout", "-q", "main")
+        (self.base / "dir/inner").write_text((self.base / "dir/inner").read_text())
+        self.assertEqual(self.warren("diff", "session:t"), "D f /dir/inner\n")
+        self.warren("apply", "session:t")
+        self.assertFalse((self.base / "dir/inner").exists())
+
+    def test_an_edit_of_what_showed_for_a_moment_is_asked_about(self):
+        self.git("branch", "older", "HEAD~1")
+        self.inside("echo 1 > n; git status --short > /dev/null", session="t")
+        self.write("file", "of the base\nfor a moment\n")  # as a checkout of another branch does, before it is done
+        self.inside(f"echo agent >> file; {COMMIT} edited", session="t")
+        self.write("file", "newer\n")
+        self.assertIn("1 file in the commits is not a change of this session: /file", self.warren("apply", "session:t", status=1))
+
+    def test_programs_go_on_in_a_directory_that_the_host_deletes(self):
+        self.git("checkout", "-q", "-b", "more")
+        (self.base / "deep").mkdir()
+        self.write("deep/file", "1\n")
+        self.commit("deep")
+        with self.world.start("run", "--session", "t", "--", "sh", "-ec",
+                              "cd deep; exec 3<> file; touch ../begun; until [ -e ../go ]; do sleep 0.05; done; "
+                              "until git -C .. log -1 --format=%s warren/base | grep -q host; do sleep 0.05; done; "
+                              "echo agent >&3; cat file > ../seen; echo 2 > new; ls > ../listed") as running:
+            sandboxed.wait_for(lambda: "A f /begun" in self.world.warren("diff", "session:t").stdout, "the agent did not start")
+            self.git("checkout", "-q", "main")
+            self.write("go", "")
+            _, said = running.communicate(timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertEqual(running.returncode, 0, said)
+        (self.base / "go").unlink()
+        self.assertEqual(self.inside("cat seen listed deep/file", session="t").stdout, "agent\nfile\nnew\nagent\n")
+
     def test_discarding_takes_the_newer_work(self):
         self.inside("echo agent >> file")
         self.warren("discard", "session:s", "--yes", "/file")
