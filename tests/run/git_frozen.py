@@ -252,7 +252,7 @@ class WhatTheAgentDoes(Frozen):
     def test_a_directory_that_the_host_has_moved(self):
         self.git("mv", "dir", "elsewhere")
         self.commit("moved")
-        self.inside("test ! -e elsewhere; cat dir/inner; git status --short | grep -v mine; true")
+        self.inside("test ! -e elsewhere; cat dir/inner")
         self.assertEqual(self.inside("git status --short").stdout, "?? mine\n")
 
     def test_own_files_that_were_removed_again_stay_removed(self):
