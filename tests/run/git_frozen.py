@@ -279,6 +279,21 @@ class WhatTheAgentDoes(Frozen):
         self.warren("apply", "session:t")
         self.assertFalse((self.base / "dir/inner").exists())
 
+    def test_what_git_wrote_again_before_the_host_committed_is_no_change(self):
+        self.git("branch", "older", "HEAD~1")
+        self.inside("git checkout -q older; git checkout -q main; echo 1 > n", session="t")
+        self.host_commit("file", "newest\n")
+        self.assertEqual(self.warren("diff", "session:t"), "A f /n\n")
+        self.warren("apply", "session:t")
+        self.assertEqual((self.base / "file").read_text(), "newest\n")
+
+    def test_a_directory_that_git_made_again_and_the_host_deletes_is_not_written_unseen(self):
+        self.inside("rm -r dir; git checkout -q .; echo 1 > n", session="t")
+        self.git("rm", "-rq", "dir")
+        self.git("commit", "-qm", "gone")
+        self.assertIn("conflict: /dir/inner: it is as the agent's last commit has it", self.warren("apply", "session:t", status=1))
+        self.assertFalse((self.base / "dir").exists())
+
     def test_an_edit_of_what_showed_for_a_moment_is_asked_about(self):
         self.git("branch", "older", "HEAD~1")
         self.inside("echo 1 > n; git status --short > /dev/null", session="t")

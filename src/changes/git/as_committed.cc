@@ -72,7 +72,8 @@ class Comparison {
       bool is_in_head = committed.contains(change.path);
       bool is_as_in_head = change.after ? is_in_head && !dirty.contains(change.path) : !is_in_head;
       if (!is_as_in_head) continue;
-      if (own->contains(change.path) || WARREN_TRY(was_frozen(change))) left_out_.insert(change.path);
+      bool is_known = own->contains(change.path) || WARREN_TRY(was_frozen(change));
+      if (is_known || WARREN_TRY(is_as_seen_first(change))) left_out_.insert(change.path);
       else change.is_set_back = !WARREN_TRY(was_known(change, pinned));
     }
     return Ok{};
@@ -85,7 +86,8 @@ class Comparison {
 
   static bool is_candidate(const TreeChange& change, const Paths& newer) {
     bool is_plain = change.kind != TreeChangeKind::kRenamed && !change.node().is_directory();
-    return is_plain && change.place == change.path && newer.contains(change.path);
+    bool is_there = change.place == change.path || (change.place.empty() && change.kind == TreeChangeKind::kAdded);
+    return is_plain && is_there && newer.contains(change.path);
   }
 
   // nullopt if git does not have one of them.
@@ -149,6 +151,16 @@ class Comparison {
     std::optional<Cover> cover = WARREN_TRY(overlay_.upper.find_cover(change.place));
     std::optional<Attributes> seen = cover ? cover->seen : change.seen;
     return (cover && !seen) || (seen && is_frozen_number(seen->inode));
+  }
+
+  // Whether the agent has it as it first saw it: git has only written it again.
+  Result<bool> is_as_seen_first(const TreeChange& change) {
+    if (!change.after || !change.after->is_file()) return false;
+    auto unit = WARREN_TRY(overlay_.upper.begin(UnitAccess::kRead));
+    std::optional<std::string> first = WARREN_TRY(overlay_.upper.find_ancestor(change.after->inode));
+    if (!first || first->size() != change.after->size) return false;
+    std::string content = WARREN_TRY(read_file(overlay_.merged, change.path));
+    return content == *first;
   }
 
   // Whether the agent had the base's version before it was committed.
