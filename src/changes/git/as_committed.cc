@@ -39,25 +39,26 @@ class Comparison {
   Status run() {
     std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(overlay_));
     if (!pinned || pinned->head.empty()) return Ok{};
-    std::optional<GitHeads> base = WARREN_TRY(find_base_heads(overlay_));
-    std::optional<GitHeads> agent = WARREN_TRY(find_git_heads(overlay_.merged, "/.git"));
-    if (!base || !agent || base->commit.empty() || agent->commit.empty()) return Ok{};
-    std::optional<Paths> newer = WARREN_TRY(list_between(pinned->head, base->commit));
-    if (!newer) return Ok{};  // the base does not have the commit any more
+    Result<std::optional<GitHeads>> base = find_base_heads(overlay_);
+    if (!base.ok() || !*base || (*base)->commit.empty()) return Ok{};
+    Result<std::optional<Paths>> newer = list_between(pinned->head, (*base)->commit);
+    if (!newer.ok() || !*newer) return Ok{};  // there is no git, or the base does not have the commit any more
     std::vector<std::size_t> candidates;
     for (std::size_t i = 0; i < changes_.size(); ++i) {
-      if (is_candidate(changes_[i], *newer)) candidates.push_back(i);
+      if (is_candidate(changes_[i], **newer)) candidates.push_back(i);
     }
     if (candidates.empty()) return Ok{};
-    Status compared = compare(*pinned, base->commit, agent->commit, candidates);
+    Status compared = compare(*pinned, (*base)->commit, candidates);
     if (!compared.ok()) return set_back_all(candidates, *pinned);
     leave_out();
     return Ok{};
   }
 
  private:
-  Status compare(const PinnedGit& pinned, const std::string& base, const std::string& agent,
-                 std::vector<std::size_t>& candidates) {
+  Status compare(const PinnedGit& pinned, const std::string& base, std::vector<std::size_t> candidates) {
+    std::optional<GitHeads> heads = WARREN_TRY(find_git_heads(overlay_.merged, "/.git"));
+    std::string agent = heads ? heads->commit : "";
+    if (agent.empty()) return Error(Code::kCorrupt, "the agent's repository has no HEAD");
     std::optional<ScratchDir> borrowed = WARREN_TRY(borrow_commit(overlay_, changes_, agent, git_));
     Captured common = WARREN_TRY(git_.run({"merge-base", base, agent}));
     if (common.status != 0) return Ok{};  // not related
