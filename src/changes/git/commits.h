@@ -111,7 +111,7 @@ class CommitImport {
   // What `git merge` of the commit meets in the base, as far as it can be known before.
   Result<MergeOutlook> foresee_merge();
 
-  // Whose commits they are: the log of each branch that is written says so. Without, a branch is never kOwn. The agent
+  // Whose commits they are: the log of each branch that is written says so. If this is not called, no branch is kOwn. The agent
   // gets an identity (store/identity.h) if it has none and can be written.
   Status set_writer(Agent& agent);
 
@@ -121,7 +121,7 @@ class CommitImport {
   // rebase), or it has commits of its own. kInvalid for a bad name, kBusy if it would have to move but is checked out.
   // kExists if git cannot have both this branch and another one.
   Result<BranchState> look_at_branch(const std::string& branch);
-  // Fetches the commit and writes the branch, with a log: what it was before stays there. kExists if the branch has
+  // Fetches the commit and writes the branch, with a log, which keeps its old commit. kExists if the branch has
   // commits of its own (unless it is to be replaced), or somebody moves it meanwhile; kCorrupt if an object is missing
   // or invalid.
   Status bring(const std::string& branch, ReplaceBranch replace);

@@ -284,7 +284,7 @@ class Freezer {
     as.inode = number_for(place, version.id);
     as.mode = written.mode;
     as.owner = there ? there->owner : owner_;
-    if (there && there->is_file() && written.is_file()) {  // as much as git does not know
+    if (there && there->is_file() && written.is_file()) {  // git records only whether it is a program
       std::uint32_t programs = written.mode & 0111U;
       as.mode = programs == 0 ? there->mode & ~0111U : there->mode | ((there->mode & 0444U) >> 2);
     }

@@ -29,7 +29,7 @@ struct GitState {
 };
 
 // nullopt if `/.git` of the base is not an ordinary repository of this user: see pin_git. Waits for git commands that
-// are under way there (changes/git/git_rest.h): kBusy if there is no end of them.
+// are under way there (changes/git/git_rest.h): kBusy if they do not end.
 Result<std::optional<GitState>> read_git_state(FileSystem& base);
 Result<std::optional<GitState>> read_git_state(FileSystem& base, const GitRest& rest);
 

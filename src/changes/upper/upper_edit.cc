@@ -73,7 +73,7 @@ Result<ToServe> open_to_serve(const AgentOptions& options, Clock& clock) {
   } else if (*frozen == Frozen::kTooMuch) {
     opened.warning = fmt::format(
         "the session shows what was committed in the project since its start: that is more than {} files or "
-        "{} MiB; `warren discard` lets it begin anew",
+        "{} MiB; `warren discard` starts it from what the project has now",
         limits::kFrozenPaths, limits::kFrozenBytes >> 20);
   }
   if (is_other) {
