@@ -111,8 +111,8 @@ class CommitImport {
   // What `git merge` of the commit meets in the base, as far as it can be known before.
   Result<MergeOutlook> foresee_merge();
 
-  // Whose commits they are: the log of each branch that is written says so. If this is not called, no branch is kOwn. The agent
-  // gets an identity (store/identity.h) if it has none and can be written.
+  // Whose commits they are: the log of each branch that is written says so. If this is not called, no branch is kOwn.
+  // The agent gets an identity (store/identity.h) if it has none and can be written.
   Status set_writer(Agent& agent);
 
   enum class BranchState { kNew, kBehind, kSame, kOwn, kOther };
