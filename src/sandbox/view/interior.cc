@@ -363,7 +363,7 @@ Status Interior::finish() {
   for (const std::string& cover : covers_) {
     Status sealed = mounts::set_attributes(cover, mounts::kReadOnly, Depth::kOne);
     // The host has removed the directory meanwhile, and with it what we had mounted there.
-    bool is_gone = !sealed.ok() && sealed.error().code() == Code::kNotFound;
+    bool is_gone = !sealed.ok() && !mounts::is_mount(cover);
     if (!is_gone) WARREN_TRY(std::move(sealed));
   }
   sources_.clear();

@@ -95,6 +95,12 @@ Status attach(const Fd& tree, const std::string& path) { return move(tree, path,
 
 Status attach_beneath(const Fd& tree, const std::string& path) { return move(tree, path, kBeneath); }
 
+bool is_mount(const std::string& path) {
+  struct statx info {};
+  int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
+  return ::statx(AT_FDCWD, path.c_str(), flags, 0, &info) == 0 && (info.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
 Status restrict_in_place(const std::string& path, std::uint64_t attributes) {
   Fd tree = WARREN_TRY(clone_tree(path, Depth::kTree));
   WARREN_TRY(set_attributes(tree, attributes, Depth::kTree));

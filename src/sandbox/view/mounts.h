@@ -38,6 +38,9 @@ Status attach(const Fd& tree, const std::string& path);
 // Attaches beneath the existing mount at `path`, which can then be unmounted. Fails before Linux 6.5.
 Status attach_beneath(const Fd& tree, const std::string& path);
 
+// Whether something is mounted on `path` itself.
+bool is_mount(const std::string& path);
+
 // Mounts something over itself, read-only or otherwise restricted.
 Status restrict_in_place(const std::string& path, std::uint64_t attributes);
 
