@@ -302,6 +302,20 @@ class WhatTheAgentDoes(Frozen):
         self.write("file", "newer\n")
         self.assertIn("1 file in the commits is not a change of this session: /file", self.warren("apply", "session:t", status=1))
 
+    def test_an_edit_of_a_binary_file_that_showed_for_a_moment_is_asked_about(self):
+        self.write("binary", "\0 1\n")
+        self.commit("binary")
+        self.inside("echo 1 > n; git status --short > /dev/null", session="t")
+        self.write("binary", "\0 for a moment\n")
+        self.inside(f"echo agent >> binary; {COMMIT} edited", session="t")
+        self.write("other", "1\n")
+        self.git("add", "other")
+        self.git("commit", "-qm", "other")
+        outcome = self.world.warren("apply", "session:t", "--dry-run")
+        self.assertNotIn("is not a change of this session", outcome.stdout + outcome.stderr)  # the user still has it
+        self.write("binary", "\0 1\n")
+        self.assertIn("1 file in the commits is not a change of this session: /binary", self.warren("apply", "session:t", status=1))
+
     def test_programs_go_on_in_a_directory_that_the_host_deletes(self):
         self.git("checkout", "-q", "-b", "more")
         (self.base / "deep").mkdir()

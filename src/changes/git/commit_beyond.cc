@@ -122,7 +122,7 @@ Result<CommitImport::Beyond> CommitImport::look_beyond(const std::vector<TreeCha
   }
   std::unordered_set<std::string> of_session = WARREN_TRY(list_session_paths(overlay_, changes));
   std::unordered_map<std::string, Candidate> candidates;
-  std::vector<std::string> on_others = WARREN_TRY(list_on_others(changes, names));
+  std::vector<std::string> on_others = WARREN_TRY(list_on_others(changes, names, is_behind));
   for (std::string& name : names) {
     auto found = since_start ? since_start->find(name) : Statuses::iterator();
     bool is_other = since_start && found != since_start->end() && (!since_base || since_base->contains(name)) &&
@@ -141,7 +141,7 @@ Result<CommitImport::Beyond> CommitImport::look_beyond(const std::vector<TreeCha
 // Files that the agent changed and committed, but not on top of the version of its start: it changed what the base had
 // for a moment, while the user switched branches, for example. The commit contains that, too.
 Result<std::vector<std::string>> CommitImport::list_on_others(const std::vector<TreeChange>& changes,
-                                                              const std::vector<std::string>& names) {
+                                                              const std::vector<std::string>& names, bool is_behind) {
   std::vector<std::string> found;
   std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(overlay_));
   if (!pinned || pinned->head.empty()) return found;
@@ -155,7 +155,11 @@ Result<std::vector<std::string>> CommitImport::list_on_others(const std::vector<
                   committed.contains(change.path.substr(1)) && !applied.contains(change.path);
     if (!may_be) continue;
     std::optional<std::string> seen = WARREN_TRY(overlay_.upper.find_ancestor(change.after->inode));
-    if (!seen) continue;
+    if (!seen) {  // large or binary: the base still has it, or it was there only for a moment
+      std::optional<Attributes> there = WARREN_TRY(find_shown(overlay_.base, change.place));
+      if (is_behind || !there || !is_as_recorded(*there, *change.seen)) found.push_back(change.path);
+      continue;
+    }
     std::string name = change.path.substr(1);
     Captured start = WARREN_TRY(joined_.run({"rev-parse", "--verify", "--quiet", pinned->head + ":" + name}));
     std::string hashed = WARREN_TRY(joined_.ask_with({"hash-object", "--stdin", "--path", name}, *seen));

@@ -135,7 +135,7 @@ class CommitImport {
   };
   Result<std::vector<std::string>> list_newly_committed();
   Result<std::vector<std::string>> list_on_others(const std::vector<TreeChange>& changes,
-                                                  const std::vector<std::string>& names);
+                                                  const std::vector<std::string>& names, bool is_behind);
   Result<std::vector<std::string>> list_reverted(const std::string& common);
   Result<bool> is_as_at_start(const std::string& path);
   Result<bool> contains_newer(const std::string& common, const std::string& path);
