@@ -20,7 +20,7 @@ constexpr std::size_t kTrailerBytes = std::size_t{8} << 10;
 Error bad_request(std::string_view why) { return {Code::kInvalid, fmt::format("bad request: {}", why)}; }
 
 bool is_text(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return c == '\t' || (c >= ' ' && c != 0x7f) || c < 0; });
+  return std::all_of(text.begin(), text.end(), [](unsigned char c) { return c == '\t' || (c >= ' ' && c != 0x7f); });
 }
 
 struct Header {
