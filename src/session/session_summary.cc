@@ -4,7 +4,9 @@
 
 #include "changes/git/commits.h"
 #include "changes/git/git_folder.h"
+#include "changes/git/ignored.h"
 #include "changes/git/stray_commits.h"
+#include "changes/left_out.h"
 #include "changes/left_with_agent.h"
 #include "changes/upper/open_overlay.h"
 
@@ -14,6 +16,11 @@ Result<SessionSummary> summarise_session(const SessionDir& session, Clock& clock
   OverlayAgent opened = WARREN_TRY(open_overlay(session.file(), OpenMode::kReadOnly, clock));
   std::vector<TreeChange> changes = WARREN_TRY(list_changes(opened.overlay));
   std::vector<TreeChange> in_git = WARREN_TRY(leave_out_git(opened.overlay, changes, {}));
+  Result<std::optional<AgentCommits>> commits = std::optional<AgentCommits>();
+  if (!in_git.empty()) commits = find_commits(opened.overlay);
+  IgnoredPaths ignored;
+  if (commits.ok() && *commits) ignored = WARREN_TRY(find_ignored(opened.overlay, changes));
+  leave_out(changes, [&](const TreeChange& change) { return ignored.contains(change.path); });
   SessionSummary summary{.changes = summarise(changes), .files = {}, .left = {}};
   summary.left = WARREN_TRY(list_left_with_agent(*opened.agent, opened.overlay, in_git));
   for (const TreeChange& change : changes) {
@@ -21,7 +28,7 @@ Result<SessionSummary> summarise_session(const SessionDir& session, Clock& clock
   }
   std::sort(summary.files.begin(), summary.files.end());
   if (in_git.empty()) return summary;
-  Result<std::optional<AgentCommits>> commits = find_commits(opened.overlay);
+  if (!ignored.empty()) summary.left.emplace_back(kIgnoredFiles);
   summary.has_commits = commits.ok() && *commits && !(*commits)->brings.empty();
   bool is_empty_else = summary.is_empty();
   Result<StrayObjects> strays = find_stray_objects(opened.overlay, in_git);

@@ -12,8 +12,11 @@
 
 namespace warren {
 
+// One of SessionSummary::left: of a session whose agent has committed.
+inline constexpr const char* kIgnoredFiles = "files that git ignores";
+
 struct SessionSummary {
-  ChangeSummary changes;           // without those in .git
+  ChangeSummary changes;           // without those in .git, and without kIgnoredFiles
   std::vector<std::string> files;  // the paths of these changes, sorted, without directories
   bool has_commits = false;        // that the base's repository does not have
   bool has_git_objects = false;    // the same for objects of git: those of commits, or that no branch names
@@ -23,6 +26,12 @@ struct SessionSummary {
   bool is_empty() const {
     std::uint64_t count = changes.added + changes.modified + changes.deleted + changes.renamed;
     return count == 0 && !has_commits && !has_git_objects && left.empty();
+  }
+  // The same, but for files that git ignores.
+  bool is_empty_but_for_ignored() const {
+    SessionSummary rest = *this;
+    std::erase(rest.left, kIgnoredFiles);
+    return rest.is_empty();
   }
 };
 // The session's changes to its base.

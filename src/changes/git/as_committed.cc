@@ -16,6 +16,7 @@
 #include "changes/git/pinned_git.h"
 #include "changes/git/quarantine.h"
 #include "changes/git/raw_diff.h"
+#include "changes/left_out.h"
 #include "fs/path_ops.h"
 #include "os/files/host_files.h"
 #include "os/files/host_tree.h"
@@ -50,7 +51,7 @@ class Comparison {
     if (candidates.empty()) return Ok{};
     Status compared = compare(*pinned, (*base)->commit, candidates);
     if (!compared.ok()) return set_back_all(candidates, *pinned);
-    leave_out();
+    if (!left_out_.empty()) leave_out(changes_, [&](const TreeChange& one) { return left_out_.contains(one.path); });
     return Ok{};
   }
 
@@ -173,25 +174,6 @@ class Comparison {
       applied_.emplace(paths.begin(), paths.end());
     }
     return applied_->contains(change.path);
-  }
-
-  // With new directories that were only there for them, and deletions of directories that they are in.
-  void leave_out() {
-    if (left_out_.empty()) return;
-    std::unordered_set<std::string_view> above;
-    for (const std::string& path : left_out_) {
-      for (std::string_view at = split_parent(path).parent; at != "/"; at = split_parent(at).parent) above.insert(at);
-    }
-    std::unordered_set<std::string_view> needed;
-    for (const TreeChange& change : changes_) {
-      if (left_out_.contains(change.path) || above.contains(change.path)) continue;
-      for (std::string_view at = change.path; at != "/"; at = split_parent(at).parent) needed.insert(at);
-    }
-    std::erase_if(changes_, [&](const TreeChange& change) {
-      bool is_above = above.contains(change.path);
-      bool is_empty = is_above && change.kind == TreeChangeKind::kAdded && !needed.contains(change.path);
-      return is_empty || (is_above && change.kind == TreeChangeKind::kDeleted) || left_out_.contains(change.path);
-    });
   }
 
   const AgentOverlay& overlay_;

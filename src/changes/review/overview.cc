@@ -2,28 +2,13 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include "base/bytes.h"
+#include "base/below.h"
 #include "base/path.h"
-#include "changes/git/git.h"
-#include "changes/git/git_folder.h"
-#include "changes/upper/tree_finder.h"
 
 namespace warren {
 namespace {
-
-// The topmost directory, or the path itself, that git ignores; "" if it ignores none.
-std::string ignored_root(const std::string& path, const std::unordered_set<std::string>& ignored) {
-  if (ignored.empty()) return {};
-  for (std::size_t end = path.find('/', 1); end != path.npos; end = path.find('/', end + 1)) {
-    std::string dir = path.substr(0, end);
-    if (ignored.contains(dir)) return dir;
-  }
-  return ignored.contains(path) ? path : std::string();
-}
 
 class Folder {
  public:
@@ -72,7 +57,8 @@ class Folder {
     std::vector<std::string> found(changes_.size());
     for (std::size_t i = 0; i < changes_.size(); ++i) {
       if (is_notable(i)) continue;
-      found[i] = ignored_root(changes_[i].path, options_.ignored);
+      auto known = options_.ignored.find(changes_[i].path);
+      if (known != options_.ignored.end()) found[i] = known->second;
       if (!found[i].empty() && !changes_[i].node().is_directory()) ++counts[found[i]];
     }
     for (std::size_t i = 0; i < changes_.size(); ++i) {
@@ -118,32 +104,6 @@ class Folder {
 
 std::vector<OverviewLine> make_overview(const std::vector<TreeChange>& changes, const OverviewOptions& options) {
   return Folder(changes, options).fold();
-}
-
-std::unordered_set<std::string> list_ignored(const AgentOverlay& overlay, const std::vector<TreeChange>& changes) {
-  std::unordered_set<std::string> found;
-  Result<std::optional<Attributes>> repository = TreeFinder(overlay.base).find("/.git");
-  if (!repository.ok() || !*repository) return found;
-  std::unordered_set<std::string> asked;
-  std::string names;
-  for (const TreeChange& change : changes) {
-    if (is_in_git_dir(change.path)) continue;
-    std::string_view path = change.path;
-    names += std::string(path.substr(1)) + '\0';
-    for (path = directory_of(path); path != "/" && asked.insert(std::string(path)).second; path = directory_of(path))
-      names += std::string(path.substr(1)) + "/" + '\0';
-  }
-  Result<Fd> list = open_scratch_file();
-  if (!list.ok() || !write_all(list->get(), as_bytes(names)).ok() || ::lseek(list->get(), 0, SEEK_SET) != 0)
-    return found;
-  Git git(overlay.base_path);
-  Result<Captured> done = git.run({"check-ignore", "-z", "--stdin"}, list->get());
-  if (!done.ok() || done->status != 0) return found;
-  for (std::string& name : split_at_nul(done->output)) {
-    if (name.ends_with('/')) name.pop_back();
-    found.insert("/" + name);
-  }
-  return found;
 }
 
 }  // namespace warren

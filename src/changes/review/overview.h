@@ -1,17 +1,15 @@
 // The list of changes for people: what belongs together is one line.
 //
 // A directory that is wholly new or gone, with more than a few nodes in it, is folded into one line; so is what git
-// ignores. Pure functions, except for asking git.
+// ignores. Pure functions.
 #pragma once
 
 #include <cstdint>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
-#include "agent/agent.h"
-#include "base/result.h"
 #include "changes/changes.h"
+#include "changes/git/ignored.h"
 
 namespace warren {
 
@@ -31,13 +29,10 @@ struct OverviewOptions {
   std::vector<bool> notable;
   // Directories at or above these paths are not folded: the user has named what is in them.
   std::vector<std::string> named;
-  std::unordered_set<std::string> ignored;  // of list_ignored
+  IgnoredPaths ignored;
 };
 
 // The changes must outlive the lines. Sorted as the changes are; O(changes × depth).
 std::vector<OverviewLine> make_overview(const std::vector<TreeChange>& changes, const OverviewOptions& options);
-
-// Paths of changes, and of directories above them, that git ignores in the base. Empty without git or a repository.
-std::unordered_set<std::string> list_ignored(const AgentOverlay& overlay, const std::vector<TreeChange>& changes);
 
 }  // namespace warren

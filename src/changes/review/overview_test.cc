@@ -80,7 +80,7 @@ TEST(Overview, WhatGitIgnoresIsOneLineForEachIgnoredDirectory) {
                                   overview_change(TreeChangeKind::kAdded, "/one.log", S_IFREG, 5),
                                   overview_change(TreeChangeKind::kModified, "/src", S_IFREG, 5)};
   OverviewOptions options;
-  options.ignored = {"/build", "/build/a", "/build/a/x.o", "/build/y.o", "/one.log"};
+  options.ignored = {{"/build/a/x.o", "/build"}, {"/build/y.o", "/build"}, {"/one.log", "/one.log"}};
   EXPECT_EQ(overview_of(changes, options), (Lines{"M /build/ 2 15 ignored", "A /one.log", "M /src"}));
 }
 

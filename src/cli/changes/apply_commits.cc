@@ -9,6 +9,7 @@
 #include "changes/git/git_folder.h"
 #include "changes/git/left_in_git.h"
 #include "changes/git/stray_commits.h"
+#include "changes/left_out.h"
 #include "changes/review/remarks.h"
 #include "cli/changes/apply_consent.h"
 #include "cli/changes/changes_output.h"
@@ -129,6 +130,7 @@ void print_strays(Context& context, const AgentOverlay& overlay, const std::vect
 std::vector<Option> commit_options() {
   return {{.name = "commits", .help = "bring only the agent's commits, as a branch, and write no files"},
           {.name = "no-commits", .help = "write everything as files, including what the agent has committed"},
+          {.name = "ignored", .help = "also write files that git ignores, although the agent has committed"},
           {.name = "branch", .value = "NAME", .help = "the branch for the agent's commits [default: warren/ID]"},
           {.name = "from", .value = "BRANCH", .help = "with --commits: the agent's branch to bring [default: HEAD]"}};
 }
@@ -139,6 +141,8 @@ std::optional<std::string_view> find_commit_misuse(const Arguments& args, int ta
   if (is_about_commits && is_about_files)
     return "--commits and --branch cannot be used with PATH, --no-commits, --interactive, --to, --as-patch or "
            "--as-branch";
+  if (args.has("ignored") && args.has("commits"))
+    return "--ignored cannot be used with --commits, which writes no files";
   if (args.has("from") && !args.has("commits")) return "--from needs --commits";
   if (args.has("recover") && (is_about_commits || args.has("no-commits")))
     return "--recover cannot be used with PATH or other options";
@@ -177,21 +181,31 @@ Result<std::optional<CommitsPlan>> plan_commits(const Arguments& args, OverlayAg
 
 void take_files(CommitsPlan& plan, const std::vector<TreeChange>& changes, const ChangeFilter& filter,
                 Selection& chosen) {
+  std::vector<bool> stays =
+      find_left_out(changes, [&](const TreeChange& change) { return plan.ignored.contains(change.path); });
   for (std::size_t i = 0; i < plan.where.size(); ++i) {
     if (filter && !filter(changes[i].path)) continue;
+    auto ignored = plan.ignored.find(changes[i].path);
     switch (plan.where[i]) {
-      case CommitImport::Where::kFiles: chosen.take(i); break;
+      case CommitImport::Where::kFiles:
+        if (!stays[i]) chosen.take(i);
+        if (ignored == plan.ignored.end()) break;
+        plan.staying.insert(ignored->second);
+        plan.staying_files += changes[i].node().is_directory() ? 0 : 1;
+        break;
       case CommitImport::Where::kCommits: plan.committed += changes[i].node().is_directory() ? 0 : 1; break;
       case CommitImport::Where::kBoth: plan.held.push_back(changes[i].path); break;
     }
   }
 }
 
-Status compare_with_commits(const Arguments& args, CommitsPlan& plan, std::vector<TreeChange>& changes) {
+Status compare_with_commits(const Arguments& args, const AgentOverlay& overlay, CommitsPlan& plan,
+                            std::vector<TreeChange>& changes) {
   plan.beyond = WARREN_TRY(plan.import->look_beyond(changes));
   if (args.has("commits")) return Ok{};
   plan.held = plan.beyond.taken_back;
   plan.where = WARREN_TRY(plan.import->sort(changes));
+  if (!args.has("ignored")) plan.ignored = WARREN_TRY(find_ignored(overlay, changes));
   return Ok{};
 }
 
@@ -234,6 +248,9 @@ Json commits_json(const CommitsPlan& plan) {
   Json held = Json::array();
   for (const std::string& path : plan.held) held.push_back(printable(path));
   json["held"] = std::move(held);
+  Json staying = Json::array();
+  for (const std::string& path : plan.staying) staying.push_back(printable(path));
+  json["ignored"] = std::move(staying);
   Json foreign = Json::array();
   for (const auto* paths : {&plan.beyond.foreign, &plan.beyond.reverted}) {
     for (const std::string& path : *paths) foreign.push_back(printable(path));
@@ -273,6 +290,11 @@ void print_commits(Context& context, const Arguments& args, const CommitsPlan& p
   if (!plan.held.empty()) {
     out.print("not written, because the commits contain a part of it: {}\n", out.name(listed(plan.held)));
     out.print("  warren apply {} --merge   writes it, once the commits are merged\n", out.name(id));
+  }
+  if (plan.staying_files > 0) {
+    out.print("{} that git ignores {} in the session: {}; --ignored writes {}\n", counted(plan.staying_files, "file"),
+              plan.staying_files == 1 ? "stays" : "stay", out.name(listed({plan.staying.begin(), plan.staying.end()})),
+              plan.staying_files == 1 ? "it" : "them");
   }
   for (std::size_t i = 0; i < plan.found.brings.size() && i <= kPathsShown; ++i) {
     const AgentBranch& other = plan.found.brings[i];

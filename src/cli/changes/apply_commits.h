@@ -3,12 +3,14 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/json.h"
 #include "changes/git/commits.h"
+#include "changes/git/ignored.h"
 #include "changes/selection.h"
 #include "changes/upper/open_overlay.h"
 #include "cli/changes/apply_consent.h"
@@ -36,17 +38,22 @@ struct CommitsPlan {
   std::vector<CommitImport::Where> where;     // of each change; empty if no files are to be written
   std::size_t committed = 0;                  // changes that are not written as files, because the commits contain them
   std::vector<std::string> held;              // changes that must wait until the commits are merged
+  IgnoredPaths ignored;                       // by git: they stay in the session
+  std::set<std::string> staying;              // the topmost of them that were asked for
+  std::size_t staying_files = 0;
 };
 
 // nullopt if there is nothing to bring, or the options or a PATH say that files are meant. `all`: with those in .git.
 Result<std::optional<CommitsPlan>> plan_commits(const Arguments& args, OverlayAgent& opened,
                                                 const std::vector<TreeChange>& all);
-// Takes the changes that are to be written as files.
+// Takes the changes that are to be written as files. Not what git ignores: it belongs to the work tree, as with a git
+// worktree.
 void take_files(CommitsPlan& plan, const std::vector<TreeChange>& changes, const ChangeFilter& filter,
                 Selection& chosen);
 
 // Finds out which changes the commits contain, unless no files are to be written, and what they contain besides.
-Status compare_with_commits(const Arguments& args, CommitsPlan& plan, std::vector<TreeChange>& changes);
+Status compare_with_commits(const Arguments& args, const AgentOverlay& overlay, CommitsPlan& plan,
+                            std::vector<TreeChange>& changes);
 // Whether the user agrees to commits that contain work of others: there is none, --yes is given, or they say so now.
 // Without a terminal it is an error that names the option.
 Result<bool> agrees_to_foreign(Context& context, const Arguments& args, const CommitsPlan& plan);

@@ -305,7 +305,7 @@ Result<Exit> apply_selected(Context& context, const Arguments& args, OverlayAgen
   options.undo = WARREN_TRY(undo_limits(args));
   options.label = args.get("ID");
   CommitsPlan* plan = commits ? &*commits : nullptr;
-  if (plan != nullptr) WARREN_TRY(compare_with_commits(args, *plan, all));
+  if (plan != nullptr) WARREN_TRY(compare_with_commits(args, opened.overlay, *plan, all));
   std::optional<std::vector<TreeChange>> changes =
       WARREN_TRY(choose(context, args, opened.overlay, all, filter_of(paths, excluded_of(args)), plan, options));
   if (!changes) return Exit::kFailed;

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include "changes/conflicts.h"
+#include "changes/git/commits.h"
+#include "changes/git/ignored.h"
 #include "changes/review/overview.h"
 #include "changes/review/remarks.h"
 #include "cli/changes/changes_output.h"
@@ -13,6 +15,12 @@
 
 namespace warren::cli {
 namespace {
+
+// Whether the agent has commits, whose branch apply brings.
+bool has_committed(const AgentOverlay& overlay) {
+  Result<std::optional<AgentCommits>> commits = find_commits(overlay);
+  return commits.ok() && commits->has_value();
+}
 
 Ink ink_of(char letter) {
   switch (letter) {
@@ -36,11 +44,19 @@ std::string metadata_note(const TreeChange& change) {
   return has_new_owner ? "only its owner" : "only its extended attributes";
 }
 
-std::string folded_line(const Output& out, const OverviewLine& line) {
+// What apply does with files that git ignores.
+enum class Ignored { kApplied, kStay };
+
+std::string_view ignored_note(Ignored ignored) {
+  return ignored == Ignored::kStay ? "git ignores it: stays in the session" : "git ignores it";
+}
+
+std::string folded_line(const Output& out, const OverviewLine& line, Ignored ignored) {
+  std::string note = line.is_ignored ? fmt::format("; {}", ignored_note(ignored)) : "";
   std::string what = line.letter == 'M' ? "change" : "file";
   return fmt::format("{} d {}/ ({} {}{}, {}{})", out.paint(ink_of(line.letter), std::string(1, line.letter)),
                      path_in_line(line.folded), line.changes, what, line.changes == 1 ? "" : "s", out.size(line.bytes),
-                     line.is_ignored ? "; git ignores it" : "");
+                     note);
 }
 
 std::string single_line(const Output& out, const TreeChange& change) {
@@ -56,10 +72,10 @@ std::string metadata_remark(const TreeChange& change) {
 
 // `notes`: one for each change, to be added to its line.
 void print_overview_lines(Output& out, const std::vector<TreeChange>& changes, const OverviewOptions& options,
-                          const std::vector<std::string>& notes) {
+                          const std::vector<std::string>& notes, Ignored ignored) {
   for (const OverviewLine& line : make_overview(changes, options)) {
     if (!line.folded.empty()) {
-      out.line(folded_line(out, line));
+      out.line(folded_line(out, line, ignored));
       continue;
     }
     out.line(single_line(out, *line.change) + notes[static_cast<std::size_t>(line.change - changes.data())]);
@@ -75,7 +91,7 @@ void print_past_overview(Output& out, const std::vector<TreeChange>& changes, Fo
     notes.push_back(metadata_remark(change));
     options.notable.push_back(fold == Fold::kNo || !notes.back().empty());
   }
-  print_overview_lines(out, changes, options, notes);
+  print_overview_lines(out, changes, options, notes, Ignored::kApplied);
 }
 
 Status print_overview(Output& out, const AgentOverlay& overlay, const std::vector<TreeChange>& changes,
@@ -84,22 +100,26 @@ Status print_overview(Output& out, const AgentOverlay& overlay, const std::vecto
   std::unordered_map<std::string_view, const std::string*> conflict_at;
   for (const ApplyConflict& one : conflicts) conflict_at.emplace(one.path, &one.why);
   OverviewOptions options;
+  Result<IgnoredPaths> known = find_ignored(overlay, changes);
+  if (known.ok()) options.ignored = *std::move(known);
+  Ignored ignored = !options.ignored.empty() && has_committed(overlay) ? Ignored::kStay : Ignored::kApplied;
   std::vector<std::string> notes;
   for (const TreeChange& change : changes) {
+    bool stays = ignored == Ignored::kStay && options.ignored.contains(change.path);
     Remarks remarks = WARREN_TRY(remarks_of(overlay, change));
     std::string note = remarks_text(out, remarks);
     if (note.empty()) note = metadata_remark(change);
     auto conflict = conflict_at.find(change.path);
-    if (conflict != conflict_at.end())
+    if (conflict != conflict_at.end() && !stays)
       note += "  " + out.paint(Ink::kRed, fmt::format("[conflict: {}]", *conflict->second));
     options.notable.push_back(fold == Fold::kNo || !note.empty());
+    if (stays) note += fmt::format("  [{}]", ignored_note(ignored));
     notes.push_back(std::move(note));
   }
   for (const std::string& path : named) {
     if (Glob(path).is_plain()) options.named.push_back(path.starts_with('/') ? path : "/" + path);
   }
-  if (fold == Fold::kYes) options.ignored = list_ignored(overlay, changes);
-  print_overview_lines(out, changes, options, notes);
+  print_overview_lines(out, changes, options, notes, ignored);
   return out.status();
 }
 

@@ -230,7 +230,8 @@ Result<std::vector<SessionInfo>> list_prunable(Context& context, const Arguments
   }
   std::vector<SessionInfo> doomed;
   for (ListedSession& session : all) {
-    bool is_empty = session.summary && session.summary->is_empty();
+    bool is_empty = session.summary &&
+                    (args.has("ignored") ? session.summary->is_empty_but_for_ignored() : session.summary->is_empty());
     bool is_wanted =
         !session.info.is_running && (!before || session.info.used_at <= *before) && (!args.has("empty") || is_empty);
     if (!is_wanted) continue;
@@ -242,6 +243,7 @@ Result<std::vector<SessionInfo>> list_prunable(Context& context, const Arguments
 
 Result<Exit> run_prune(Context& context, const Arguments& args) {
   if (!args.has("older") && !args.has("empty")) return refuse(context, "prune needs --older TIME, --empty or both");
+  if (args.has("ignored") && !args.has("empty")) return refuse(context, "--ignored needs --empty");
   std::vector<SessionInfo> doomed = WARREN_TRY(list_prunable(context, args));
   if (doomed.empty()) {
     context.out.line("nothing to delete");
@@ -272,6 +274,7 @@ Command make_prune_sessions() {
                        .help = "that were not used for TIME: 7d",
                        .kind = ValueKind::kDuration},
                       {.name = "empty", .help = "whose changes were all applied or discarded"},
+                      {.name = "ignored", .help = "with --empty: also if files are left that git ignores"},
                       {.name = "dry-run", .letter = 'n', .help = "only list them"},
                       {.name = "yes", .letter = 'y', .help = "do not ask"}},
           .subcommands = {},

@@ -1,0 +1,21 @@
+// What git ignores among an agent's changes: build output, installed packages, caches.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "agent/agent.h"
+#include "base/result.h"
+#include "changes/changes.h"
+
+namespace warren {
+
+// By the path of a change: the topmost directory above it that git ignores, or the path itself.
+using IgnoredPaths = std::unordered_map<std::string, std::string>;
+
+// By the rules that the agent sees, which it may have changed. What the base's index has is not ignored. Empty without
+// a repository.
+Result<IgnoredPaths> find_ignored(const AgentOverlay& overlay, const std::vector<TreeChange>& changes);
+
+}  // namespace warren
