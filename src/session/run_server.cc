@@ -19,6 +19,7 @@
 #include "base/ascii.h"
 #include "base/path.h"
 #include "changes/git/frozen_tree.h"
+#include "changes/git/merged_work.h"
 #include "changes/git/pinned_git.h"
 #include "changes/upper/upper_edit.h"
 #include "fuse/mounted.h"
@@ -191,6 +192,9 @@ class RunServer {
   Status follow_project() {
     AgentOptions how{.id_or_path = session_.file(), .durability = Durability::kProcess};
     how.hidden = hidden_;
+    auto settled = WARREN_TRY(Agent::open(how, clock_));
+    settle_merged(*settled).ignore("then what was merged stays a change");
+    WARREN_TRY(settled->close());
     auto frozen = WARREN_TRY(Agent::open(how, clock_));
     WARREN_TRY(freeze_work_tree(*frozen));
     WARREN_TRY(frozen->close());

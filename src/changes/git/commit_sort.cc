@@ -51,8 +51,8 @@ class Sorter {
     if (file.after) there = where_written(file.after->path);
     Where where = both_of(gone, there);
     if (file.change != nullptr) by_change_[file.change] = where;
-    if (where == Where::kFiles) note(file, files_below_);
-    else note(file, committed_below_);
+    note(file, where == Where::kFiles ? files_below_ : committed_below_);
+    if (where == Where::kBoth) note(file, both_below_);
   }
 
   std::vector<Where> list(const std::vector<TreeChange>& changes) {
@@ -102,7 +102,8 @@ class Sorter {
     if (!change.node().is_directory() || change.kind == TreeChangeKind::kModified) return Where::kFiles;
     if (!committed_below_.contains(change.path)) return Where::kFiles;
     bool is_mixed = change.kind == TreeChangeKind::kRenamed && files_below_.contains(change.path);
-    return is_mixed ? Where::kBoth : Where::kCommits;
+    bool is_changed_again = change.kind != TreeChangeKind::kAdded && both_below_.contains(change.path);
+    return is_mixed || is_changed_again ? Where::kBoth : Where::kCommits;
   }
 
   static bool is_below(std::string_view path, const std::unordered_set<std::string_view>& dirs) {
@@ -117,7 +118,8 @@ class Sorter {
   std::unordered_set<std::string> dirty_;
   std::unordered_map<const TreeChange*, Where> by_change_;
   std::unordered_set<std::string> files_below_;      // directories with changes that are not in the commits
-  std::unordered_set<std::string> committed_below_;  // directories with changes that are
+  std::unordered_set<std::string> committed_below_;  // directories with changes that are, perhaps in another version
+  std::unordered_set<std::string> both_below_;       // those in another version
 };
 
 // Writes the files that the commits contain, as the agent has them now, and lets git compare: returns those that

@@ -160,7 +160,7 @@ class StateReader {
 
   Status add_top(const std::string& name) {
     if (name == "HEAD" || name == "refs" || name == "packed-refs" || name.ends_with(".lock")) return Ok{};
-    if (name == kPinRecord || name == kAppliedRecord) return Ok{};
+    if (name == kPinRecord || name == kAppliedRecord || name == kBroughtRecord) return Ok{};
     if (name == "commondir" || name == "gitdir") return odd(name);  // of a worktree's
     std::optional<Attributes> node = WARREN_TRY(find(name));
     if (!node) return Ok{};

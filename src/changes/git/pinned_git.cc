@@ -21,8 +21,8 @@ namespace {
 constexpr std::string_view kGitName = ".git";
 constexpr std::string_view kPinnedDir = "/.git";
 constexpr std::string_view kRecordHeader = "# HEAD and the references at the start of this session, for Warren\n";
-constexpr std::string_view kBegunLine = "# begun ";  // seconds.nanoseconds
-constexpr std::size_t kAppliedBytes = std::size_t{16} << 20;
+constexpr std::string_view kBegunLine = "# begun ";             // seconds.nanoseconds
+constexpr std::size_t kGitRecordBytes = std::size_t{16} << 20;  // of a list of paths or changes
 constexpr std::uint32_t kRecordMode = S_IFREG | 0644U;
 
 std::string write_packed(const GitReferences& references) {
@@ -195,31 +195,41 @@ Status show_base_head(Agent& agent) {
 }
 
 Result<std::vector<std::string>> list_applied_paths(UpperLayer& upper) {
-  std::optional<Attributes> list = WARREN_TRY(find_record(upper, kAppliedRecord));
-  if (!list || list->size > kAppliedBytes) return std::vector<std::string>();
-  std::string text(static_cast<std::size_t>(list->size), '\0');
-  text.resize(WARREN_TRY(upper.fs().read(list->inode, 0, as_mutable_bytes(text))));
+  std::string text = WARREN_TRY(read_git_record(upper, kAppliedRecord));
   return split_at_nul(text);
 }
 
 Status add_applied_paths(UpperLayer& upper, const std::vector<std::string>& paths) {
-  std::optional<Attributes> record = WARREN_TRY(find_record(upper));
-  if (!record || paths.empty()) return Ok{};
+  if (paths.empty()) return Ok{};
   std::vector<std::string> known = WARREN_TRY(list_applied_paths(upper));
   std::set<std::string> all(known.begin(), known.end());
   all.insert(paths.begin(), paths.end());
   std::string text;
   for (const std::string& path : all) text += path + '\0';
-  if (text.size() > kAppliedBytes) return Ok{};  // a later commit of the user's then hides what was applied here
-  Attributes as = *record;
-  as.size = text.size();
+  return write_git_record(upper, kAppliedRecord, text);
+}
+
+Result<std::string> read_git_record(UpperLayer& upper, std::string_view name) {
+  std::optional<Attributes> file = WARREN_TRY(find_record(upper, name));
+  if (!file || file->size > kGitRecordBytes) return std::string();
+  std::string text(static_cast<std::size_t>(file->size), '\0');
+  text.resize(WARREN_TRY(upper.fs().read(file->inode, 0, as_mutable_bytes(text))));
+  return text;
+}
+
+Status write_git_record(UpperLayer& upper, std::string_view name, std::string_view text) {
+  std::optional<Attributes> as = WARREN_TRY(find_record(upper));
+  if (!as || text.size() > kGitRecordBytes) return Ok{};
+  as->size = text.size();
   Attributes git = WARREN_TRY(upper.fs().lookup(kRootInode, kGitName));
-  std::optional<Attributes> file = WARREN_TRY(find_entry(upper.fs(), git.inode, kAppliedRecord));
+  std::optional<Attributes> file = WARREN_TRY(find_entry(upper.fs(), git.inode, name));
   if (file && !file->is_file()) return Ok{};  // the agent's
-  if (file) WARREN_TRY(upper.fs().unlink(git.inode, kAppliedRecord));
-  Inode made = WARREN_TRY(upper.adopt(git.inode, kAppliedRecord, as, ""));
-  WARREN_TRY(upper.fs().write(made, 0, as_bytes(text)));
-  WARREN_TRY(upper.restore(made, as));
+  if (file) WARREN_TRY(upper.fs().unlink(git.inode, name));
+  if (!text.empty()) {
+    Inode made = WARREN_TRY(upper.adopt(git.inode, name, *as, ""));
+    WARREN_TRY(upper.fs().write(made, 0, as_bytes(text)));
+    WARREN_TRY(upper.restore(made, *as));
+  }
   return upper.restore(git.inode, git);
 }
 

@@ -30,6 +30,7 @@ inline constexpr std::size_t kGitStateFiles = 10'000;
 // Below .git; git does not know them.
 inline constexpr std::string_view kPinRecord = "warren-session";
 inline constexpr std::string_view kAppliedRecord = "warren-applied";
+inline constexpr std::string_view kBroughtRecord = "warren-brought";
 
 // What the session had at its start.
 struct PinnedGit {
@@ -60,6 +61,10 @@ Status show_base_head(Agent& agent);
 // without a pinned state. Within a write unit of the upper layer.
 Status add_applied_paths(UpperLayer& upper, const std::vector<std::string>& paths);
 Result<std::vector<std::string>> list_applied_paths(UpperLayer& upper);
+// Other records beside these. "" if there is none, and nothing is written without a pinned state or above the limit. An
+// empty text removes the record. Within a unit of the upper layer.
+Result<std::string> read_git_record(UpperLayer& upper, std::string_view name);
+Status write_git_record(UpperLayer& upper, std::string_view name, std::string_view text);
 // Drops the agent's `.git` with everything that the agent did in it, and pins the state that the base has now.
 Status pin_git_again(const AgentOverlay& overlay);
 

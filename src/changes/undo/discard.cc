@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "changes/compare.h"
 #include "changes/git/frozen_tree.h"
+#include "changes/git/merged_work.h"
 #include "changes/git/pinned_git.h"
 #include "changes/selection.h"
 #include "changes/upper/link_counts.h"
@@ -333,6 +334,7 @@ Result<std::vector<TreeChange>> discard_changes(const AgentOverlay& overlay, con
   std::vector<TreeChange> dropped = chosen.list();
   std::vector<std::string> paths;
   for (const TreeChange& change : dropped) paths.push_back(change.path);
+  WARREN_TRY(forget_brought(overlay.upper, paths));
   {
     std::optional<AuditLog::Scope> scope;
     if (log != nullptr) scope.emplace(*log, operators_events(*on_record_of, "discard", paths));

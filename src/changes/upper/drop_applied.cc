@@ -362,6 +362,16 @@ class Dropper {
   std::vector<std::string> changed_;
 };
 
+Result<std::vector<std::string>> drop(const AgentOverlay& overlay, const Intent& intent, InUse in_use) {
+  TreeFinder base(overlay.base);
+  UpperTree tree = WARREN_TRY(UpperTree::read(overlay, base));
+  LinkCounts links = WARREN_TRY(LinkCounts::begin(overlay, tree, base));
+  Dropper dropper(overlay, intent, tree, base, in_use);
+  WARREN_TRY(dropper.run());
+  WARREN_TRY(links.update(overlay, base));
+  return dropper.take_changed();
+}
+
 // Both paths of a rename. What was applied in a directory has changes of its own, unless that was renamed.
 std::vector<std::string> list_paths(const Intent& intent) {
   std::vector<std::string> paths;
@@ -377,16 +387,16 @@ std::vector<std::string> list_paths(const Intent& intent) {
 
 Result<std::vector<std::string>> drop_applied(Agent& agent, const AgentOverlay& overlay, const Intent& intent) {
   auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kWrite));
-  TreeFinder base(overlay.base);
-  UpperTree tree = WARREN_TRY(UpperTree::read(overlay, base));
-  LinkCounts links = WARREN_TRY(LinkCounts::begin(overlay, tree, base));
-  Dropper dropper(overlay, intent, tree, base, find_use(agent));
-  WARREN_TRY(dropper.run());
-  WARREN_TRY(links.update(overlay, base));
+  std::vector<std::string> changed = WARREN_TRY(drop(overlay, intent, find_use(agent)));
   WARREN_TRY(add_applied_paths(overlay.upper, list_paths(intent)));
   WARREN_TRY(remove_apply_intent(agent.store()));
   WARREN_TRY(unit->commit());
-  return dropper.take_changed();
+  return changed;
+}
+
+Status drop_merged(const AgentOverlay& overlay, const Intent& merged, InUse in_use) {
+  WARREN_TRY(drop(overlay, merged, in_use));
+  return Ok{};
 }
 
 }  // namespace warren

@@ -10,6 +10,7 @@
 #include "base/path.h"
 #include "changes/compare.h"
 #include "changes/git/frozen_tree.h"
+#include "changes/git/merged_work.h"
 #include "fs/list_dir.h"
 
 namespace warren {
@@ -63,6 +64,11 @@ Result<Dropped> drop_untouched(Agent& agent) {
 
 Result<ToServe> open_to_serve(const AgentOptions& options, Clock& clock) {
   auto agent = WARREN_TRY(Agent::open(options, clock));
+  Result<bool> settled = settle_merged(*agent);  // if it fails, more is a change than has to be
+  if (settled.ok() && *settled) {
+    WARREN_TRY(agent->close());
+    agent = WARREN_TRY(Agent::open(options, clock));
+  }
   Result<Dropped> dropped = drop_untouched(*agent);  // what is left hides the base, but loses nothing
   Result<Frozen> frozen = freeze_work_tree(*agent);  // if it fails, files show as the base has them
   bool is_other = (dropped.ok() && *dropped == Dropped::kSomething) || (frozen.ok() && *frozen == Frozen::kChanged);

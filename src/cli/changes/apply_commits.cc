@@ -202,9 +202,15 @@ void take_files(CommitsPlan& plan, const std::vector<TreeChange>& changes, const
 Status compare_with_commits(const Arguments& args, const AgentOverlay& overlay, CommitsPlan& plan,
                             std::vector<TreeChange>& changes) {
   plan.beyond = WARREN_TRY(plan.import->look_beyond(changes));
+  std::vector<CommitImport::Where> where = WARREN_TRY(plan.import->sort(changes));
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    if (where[i] == CommitImport::Where::kFiles) continue;
+    bool is_whole = where[i] == CommitImport::Where::kCommits;
+    plan.brought.push_back(as_brought(changes[i], is_whole ? AsCommitted::kYes : AsCommitted::kNo));
+  }
   if (args.has("commits")) return Ok{};
   plan.held = plan.beyond.taken_back;
-  plan.where = WARREN_TRY(plan.import->sort(changes));
+  plan.where = std::move(where);
   if (!args.has("ignored")) plan.ignored = WARREN_TRY(find_ignored(overlay, changes));
   return Ok{};
 }
@@ -233,6 +239,8 @@ Status bring_commits(const Arguments& args, const AgentOverlay& overlay, Commits
     WARREN_TRY(plan.import->bring(plan.branch, args.has("force") ? ReplaceBranch::kYes : ReplaceBranch::kNo));
     Result<MergeOutlook> outlook = plan.import->foresee_merge();
     if (outlook.ok()) plan.outlook = *std::move(outlook);  // otherwise git says what is in the way
+    bool is_head = plan.taken->commit == plan.found.head;
+    if (is_head) WARREN_TRY(note_brought(overlay, plan.taken->commit, std::move(plan.brought)));
   }
   if (plan.beyond.taken_back.empty()) return Ok{};
   return keep_removed_after_commit(overlay, plan.beyond.taken_back);

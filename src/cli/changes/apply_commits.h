@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "changes/git/commits.h"
 #include "changes/git/ignored.h"
+#include "changes/git/merged_work.h"
 #include "changes/selection.h"
 #include "changes/upper/open_overlay.h"
 #include "cli/changes/apply_consent.h"
@@ -38,6 +39,7 @@ struct CommitsPlan {
   std::vector<CommitImport::Where> where;     // of each change; empty if no files are to be written
   std::size_t committed = 0;                  // changes that are not written as files, because the commits contain them
   std::vector<std::string> held;              // changes that must wait until the commits are merged
+  std::vector<AppliedChange> brought;         // changes that the commits contain, or an older state of them
   IgnoredPaths ignored;                       // by git: they stay in the session
   std::set<std::string> staying;              // the topmost of them that were asked for
   std::size_t staying_files = 0;

@@ -14,6 +14,7 @@
 #include "changes/filter.h"
 #include "changes/git/branch.h"
 #include "changes/git/git_folder.h"
+#include "changes/git/merged_work.h"
 #include "changes/review/patch.h"
 #include "changes/review/remarks.h"
 #include "changes/review/review.h"
@@ -203,6 +204,7 @@ Result<RecoveredAgent> open_for_apply(Context& context, const std::string& id, U
     WARREN_TRY(refuse_interrupted(*opened.agent, id));
     return RecoveredAgent{std::move(opened), std::nullopt, {}};
   }
+  settle_merged(id, context.clock).ignore("it is tried again when the session runs");
   RecoveredAgent recovered = WARREN_TRY(open_and_recover(id, context.clock));
   for (const UndoRecovery& undo : recovered.undos) print_recovery(context.err, undo);
   if (recovered.recovery) print_recovery(context.err, *recovered.recovery);

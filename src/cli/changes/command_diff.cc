@@ -9,6 +9,7 @@
 #include "changes/changes.h"
 #include "changes/filter.h"
 #include "changes/git/git_folder.h"
+#include "changes/git/merged_work.h"
 #include "changes/review/patch.h"
 #include "changes/selection.h"
 #include "cli/agentfs/agentfs_mount.h"
@@ -151,6 +152,7 @@ Result<Exit> run_diff(Context& context, const Arguments& given) {
   if (args.has("null") && (args.has("json") || args.has("stat") || args.has("patch")))
     return refuse(context, "--null cannot be used with --json, --stat or --patch");
   if (auto pair = find_pair(args.get("ID"))) return diff_pair(context, args, *pair);
+  settle_merged(args.get("ID"), context.clock).ignore("then more is a change than has to be");
   OverlayAgent opened = WARREN_TRY(open_to_show(context, args.get("ID")));
   if (WARREN_TRY(is_interrupted(*opened.agent))) {
     context.err.print(

@@ -1,0 +1,166 @@
+#include "changes/git/merged_work.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <unordered_set>
+#include <utility>
+
+#include "base/ascii.h"
+#include "base/side_change.h"
+#include "changes/git/base_heads.h"
+#include "changes/git/git.h"
+#include "changes/git/pinned_git.h"
+#include "changes/git/quarantine.h"
+#include "changes/upper/drop_applied.h"
+#include "os/files/host_files.h"
+
+namespace warren {
+namespace {
+
+struct Brought {
+  std::string commit;
+  std::vector<AppliedChange> changes;
+};
+
+// "<commit>\n" and the changes, as an apply stores them.
+Status write_brought(UpperLayer& upper, const Brought& brought) {
+  Intent intent;
+  intent.changes = brought.changes;
+  return write_git_record(upper, kBroughtRecord, brought.changes.empty() ? "" : brought.commit + "\n" + encode(intent));
+}
+
+// The agent can write there: whatever is not a note is none.
+Result<std::optional<Brought>> read_brought(UpperLayer& upper) {
+  std::optional<Brought> none;
+  std::string text = WARREN_TRY(read_git_record(upper, kBroughtRecord));
+  std::size_t end = text.find('\n');
+  if (end == text.npos || !is_object_id(std::string_view(text).substr(0, end))) return none;
+  Result<Intent> intent = decode_intent(std::string_view(text).substr(end + 1));
+  if (!intent.ok() || !intent->steps.empty()) return none;
+  return std::optional(Brought{text.substr(0, end), std::move(intent->changes)});
+}
+
+class Settling {
+ public:
+  explicit Settling(const AgentOverlay& overlay) : overlay_(overlay), git_(overlay.base_path), base_(overlay.base) {
+    git_.set_limit(limits::kGitTime);
+    git_.set_variable("GIT_NO_LAZY_FETCH", "1");
+  }
+
+  // Whether the base's HEAD has the commit, and the agent still stands on it.
+  Result<bool> is_merged(const std::string& commit) {
+    std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(overlay_));
+    std::optional<GitHeads> heads = WARREN_TRY(find_base_heads(overlay_));
+    if (!pinned || !heads || heads->commit.empty() || heads->commit == pinned->head) return false;
+    if (!WARREN_TRY(git_.succeeds({"merge-base", "--is-ancestor", commit, heads->commit}))) return false;
+    std::optional<GitHeads> agent = WARREN_TRY(find_git_heads(overlay_.merged, "/.git"));
+    if (!agent || agent->commit.empty()) return false;
+    if (agent->commit == commit) return true;
+    std::vector<TreeChange> all = WARREN_TRY(list_every_change(overlay_));
+    std::optional<ScratchDir> borrowed = WARREN_TRY(borrow_commit(overlay_, all, agent->commit, git_));
+    return git_.succeeds({"merge-base", "--is-ancestor", commit, agent->commit});
+  }
+
+  // Moves the changes that the base has as the commit does from the note to an intent. Call list_other first.
+  Result<Intent> take_merged(Brought& brought) {
+    Intent merged;
+    std::vector<AppliedChange> rest;
+    for (AppliedChange& change : brought.changes) {
+      bool is_there = WARREN_TRY(has(change));
+      (is_there ? merged.changes : rest).push_back(std::move(change));
+    }
+    brought.changes = std::move(rest);
+    return merged;
+  }
+
+  // The files of the base's work tree that are not as in the commit. With an index of our own, since git writes what it
+  // finds out to the index.
+  Status list_other(const std::string& commit) {
+    ScratchDir scratch = WARREN_TRY(ScratchDir::make("merged"));
+    std::string git_dir = WARREN_TRY(git_.ask({"rev-parse", "--absolute-git-dir"}));
+    Git git = git_;
+    git.use(git_dir, overlay_.base_path, scratch.path() + "/index");
+    WARREN_TRY(git.ask({"read-tree", commit}));
+    WARREN_TRY(git.run({"update-index", "-q", "--refresh"}));  // fails if something differs
+    std::string listed = WARREN_TRY(git.ask({"diff-files", "-z", "--name-only", "--no-renames"}));
+    for (const std::string& name : split_at_nul(listed)) other_.insert("/" + name);
+    return Ok{};
+  }
+
+ private:
+  Result<bool> has(const AppliedChange& change) {
+    std::optional<Attributes> there = WARREN_TRY(base_.find(change.path));
+    if (change.kind == TreeChangeKind::kDeleted) return !there;
+    return there && (there->mode & S_IFMT) == change.type && !other_.contains(change.path);
+  }
+
+  const AgentOverlay& overlay_;
+  Git git_;
+  TreeFinder base_;
+  std::unordered_set<std::string> other_;
+};
+
+}  // namespace
+
+AppliedChange as_brought(const TreeChange& change, AsCommitted is_as_committed) {
+  AppliedChange brought;
+  brought.kind = change.kind;
+  brought.path = change.path;
+  brought.base_path = change.base_path;
+  brought.type = change.node().mode & S_IFMT;
+  if (!change.after) return brought;
+  brought.upper = change.after->inode;
+  if (is_as_committed == AsCommitted::kNo) return brought;  // the times of no file: it is a change of what was brought
+  brought.size = change.after->size;
+  brought.mtime = change.after->mtime;
+  brought.ctime = change.after->ctime;
+  return brought;
+}
+
+Status note_brought(const AgentOverlay& overlay, const std::string& commit, std::vector<AppliedChange> changes) {
+  SideChange not_by_the_agent;
+  auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kWrite));
+  WARREN_TRY(write_brought(overlay.upper, {commit, std::move(changes)}));
+  return unit->commit();
+}
+
+Status forget_brought(UpperLayer& upper, const std::vector<std::string>& paths) {
+  std::optional<Brought> brought = WARREN_TRY(read_brought(upper));
+  if (!brought) return Ok{};
+  std::unordered_set<std::string> gone(paths.begin(), paths.end());
+  std::size_t count = brought->changes.size();
+  std::erase_if(brought->changes, [&](const AppliedChange& change) { return gone.contains(change.path); });
+  return brought->changes.size() < count ? write_brought(upper, *brought) : Status(Ok{});
+}
+
+Result<bool> settle_merged(Agent& agent) {
+  SideChange not_by_the_agent;
+  std::optional<AgentOverlay> overlay = agent.overlay();
+  if (!overlay || agent.is_read_only()) return false;
+  auto unit = WARREN_TRY(overlay->upper.begin(UnitAccess::kRead));
+  std::optional<Brought> brought = WARREN_TRY(read_brought(overlay->upper));
+  unit.reset();
+  if (!brought) return false;
+  Settling settling(*overlay);
+  if (!WARREN_TRY(settling.is_merged(brought->commit))) return false;
+  WARREN_TRY(settling.list_other(brought->commit));
+  unit = WARREN_TRY(overlay->upper.begin(UnitAccess::kWrite));
+  std::string commit = std::move(brought->commit);
+  brought = WARREN_TRY(read_brought(overlay->upper));
+  if (!brought || brought->commit != commit) return false;
+  Intent merged = WARREN_TRY(settling.take_merged(*brought));
+  if (merged.changes.empty()) return false;
+  WARREN_TRY(drop_merged(*overlay, merged, find_use(agent)));
+  WARREN_TRY(write_brought(overlay->upper, *brought));
+  WARREN_TRY(unit->commit());
+  return true;
+}
+
+Status settle_merged(const std::string& id_or_path, Clock& clock) {
+  auto agent = WARREN_TRY(Agent::open({.id_or_path = id_or_path}, clock));
+  WARREN_TRY(settle_merged(*agent));
+  return agent->close();
+}
+
+}  // namespace warren
