@@ -191,15 +191,16 @@ Result<std::vector<std::string>> CommitImport::list_reverted(const std::string& 
   std::vector<std::string> ours = WARREN_TRY(names_between(common, head_));
   std::unordered_set<std::string> of_others(theirs.begin(), theirs.end());
   Renames renamed = WARREN_TRY(list_renamed(joined_, common, head_));
-  std::string arrival = WARREN_TRY(find_arrival(common));
+  std::optional<std::string> arrival;  // looked for once it is needed
   for (const std::string& name : ours) {
     if (!of_others.contains(name) || reverted.size() >= kFilesMax) continue;
     auto moved = renamed.find(name);
     const std::string& now = moved == renamed.end() ? name : moved->second;
     bool is_whole = WARREN_TRY(contains_newer(common, name, now));
-    bool is_removed =
-        !is_whole && !arrival.empty() && !WARREN_TRY(joined_.succeeds({"cat-file", "-e", head_ + ":" + now}));
-    if (is_removed) is_whole = WARREN_TRY(joined_.succeeds({"cat-file", "-e", arrival + ":" + name}));
+    bool is_removed = !is_whole && !WARREN_TRY(joined_.succeeds({"cat-file", "-e", head_ + ":" + now}));
+    if (is_removed && !arrival) arrival = WARREN_TRY(find_arrival(common));
+    if (is_removed && !arrival->empty())
+      is_whole = WARREN_TRY(joined_.succeeds({"cat-file", "-e", *arrival + ":" + name}));
     if (!is_whole) reverted.push_back("/" + name);
   }
   std::sort(reverted.begin(), reverted.end());
