@@ -321,11 +321,11 @@ class WorkOfOthers(State):
         self.write("new", "1\n")
         self.git("add", "new")
         self.git("commit", "-q", "--amend", "-m", "amended")
-        self.inside(f"rm -r dir; {COMMIT} removed")
+        self.inside(f"seq 99 > gone-again; git add gone-again; rm -r dir; {COMMIT} removed; rm gone-again")
         self.git("rm", "-rq", "dir")
         self.git("commit", "-qm", "the host removes it, too")
-        self.apply()
-        self.assertEqual(self.changed_in("warren/s"), ["dir/inner"])
+        self.assertIn("the commits contain a part of it: /gone-again", self.apply())
+        self.assertEqual(self.changed_in("warren/s"), ["dir/inner", "gone-again"])
 
     def test_another_type_in_a_commit_is_whole(self):
         self.inside(f"rm file; ln -s dir/inner file; mv dir/inner dir/other; echo new > dir/inner; git add -A; {COMMIT} types")

@@ -261,7 +261,8 @@ Result<CommitImport::Beyond> CommitImport::sort_candidates(const std::unordered_
   for (const auto& [name, one] : candidates) {
     std::string path = "/" + name;
     bool is_as_committed = one.status == 'D' ? !one.shown : one.shown && !dirty.contains(name);
-    bool is_own = one.status == 'A' && !one.shown && !is_base_behind;
+    bool is_own = one.status == 'A' && !one.shown;  // on another branch, the base may have shown it for a moment
+    if (is_own && is_base_behind) is_own = !WARREN_TRY(has_in_base(name));
     if (!is_own) is_own = WARREN_TRY(was_touched(overlay_, path));
     bool has_removed_it = is_own && one.status == 'D' && is_as_committed;  // itself, whatever the base has
     if (has_removed_it) continue;
@@ -272,6 +273,12 @@ Result<CommitImport::Beyond> CommitImport::sort_candidates(const std::unordered_
   std::sort(beyond.foreign.begin(), beyond.foreign.end());
   std::sort(beyond.taken_back.begin(), beyond.taken_back.end());
   return beyond;
+}
+
+// Whether the base's repository has the content of a file in the agent's HEAD, in whatever commit.
+Result<bool> CommitImport::has_in_base(const std::string& name) {
+  std::string id = WARREN_TRY(joined_.ask({"rev-parse", "--verify", "--quiet", head_ + ":" + name}));
+  return base_.succeeds({"cat-file", "-e", id});
 }
 
 // Whether the base's file is still the one that the session found: the user's own uncommitted work, say, which the
