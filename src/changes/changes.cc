@@ -39,7 +39,7 @@ class Lister {
     std::sort(changes_.begin(), changes_.end(), [](const TreeChange& a, const TreeChange& b) {
       return a.path != b.path ? a.path < b.path : a.kind < b.kind;
     });
-    leave_out_frozen_dirs();
+    leave_out_lost_dirs();
     return std::move(changes_);
   }
 
@@ -51,17 +51,18 @@ class Lister {
     Timestamp known_at;  // a time at which the agent saw what the base had there
   };
 
-  // Directories that the base no longer has, and that are there only for what was in them (changes/git/frozen_tree.h).
-  // One with a change in it has to be made again.
-  void leave_out_frozen_dirs() {
+  // Directories of the base's that it no longer has, and in which the agent has nothing of its own: git removes those
+  // that are empty, and some are there only for what was in them (changes/git/frozen_tree.h). One with a change in it
+  // has to be made again.
+  void leave_out_lost_dirs() {
     std::unordered_set<std::string> left_out;
     std::string_view last;                                                        // that stays
     for (auto change = changes_.rbegin(); change != changes_.rend(); ++change) {  // children before parents
       const UpperNode* node = tree_->find(change->path);
-      bool is_frozen = change->kind == TreeChangeKind::kAdded && node != nullptr && node->node.is_directory() &&
-                       tree_->is_frozen(*node);
+      bool is_lost = change->kind == TreeChangeKind::kAdded && node != nullptr && node->node.is_directory() &&
+                     !node->there && node->origin != nullptr && node->origin->base_path == node->place;
       bool is_needed = !last.empty() && is_at_or_below(last, change->path);
-      if (is_frozen && !is_needed) left_out.insert(change->path);
+      if (is_lost && !is_needed) left_out.insert(change->path);
       else last = change->path;
     }
     if (left_out.empty()) return;

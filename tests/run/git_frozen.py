@@ -206,6 +206,26 @@ class WhatTheAgentDoes(Frozen):
         self.inside("mkdir lib; echo 1 > lib/new; test ! -e lib/old")
         self.inside("test ! -e lib/old; test -e lib/new")
 
+    def test_what_both_have_removed_stays_removed(self):
+        ways = {
+            "removed": ("rm -r dir", f"{BOT} stash -q; {BOT} stash pop -q"),
+            "again": ("rm -r dir", "git checkout -q dir; rm -r dir"),
+            "moved": ("mv dir/inner n", f"{BOT} stash -q -u; {BOT} stash pop -q"),
+            "empty": ("mv dir/inner n; rm dir/added", "rmdir dir"),
+            "changed": ("echo 2 > dir/inner", "rm dir/inner"),
+            "replaced": ("sed -i s/inner/2/ dir/inner", "rm dir/inner")}
+        for session, (before, _) in ways.items():
+            self.inside(f"{before}; git status --short > /dev/null", session=session)
+        self.git("rm", "-rq", "dir")
+        self.git("commit", "-qm", "the host removes it, too")
+        for session, (_, after) in ways.items():
+            with self.subTest(session):
+                status = "git status --short -- dir/inner"
+                self.assertEqual(self.inside(f"{after}; {status}", session=session).stdout, " D dir/inner\n")
+                self.assertEqual(self.inside(status, session=session).stdout, " D dir/inner\n")
+                self.assertEqual(self.inside(status, session=session).stdout, " D dir/inner\n")
+                self.assertNotIn("dir", self.warren("diff", f"session:{session}"))
+
     def test_a_directory_that_others_have_deleted_can_be_moved(self):
         self.inside("mv lib moved; test -e moved/old")
         self.inside("test ! -e lib; cat moved/old")
@@ -254,6 +274,21 @@ class WhatTheAgentDoes(Frozen):
         self.commit("moved")
         self.inside("test ! -e elsewhere; cat dir/inner")
         self.assertEqual(self.inside("git status --short").stdout, "?? mine\n")
+
+    def test_directories_that_the_host_has_exchanged_or_replaced(self):
+        self.inside("echo 1 > n; git status --short > /dev/null", session="t")
+        (self.base / "dir").rename(self.base / "between")
+        (self.base / "new").rename(self.base / "dir")
+        (self.base / "between").rename(self.base / "new")
+        self.commit("exchanged")
+        both = "git status --short; cat dir/inner new/deep/file"
+        self.assertEqual(self.inside(both, session="t").stdout, "?? n\ninner\n1\n")
+        (self.base / "new").rename(self.base / "dir/moved")
+        (self.base / "new").mkdir()
+        self.write("new/other", "1\n")
+        self.commit("replaced")
+        self.assertEqual(self.inside(both, session="t").stdout, "?? n\ninner\n1\n")
+        self.assertEqual(self.warren("diff", "session:t"), "A f /n\n")
 
     def test_own_files_that_were_removed_again_stay_removed(self):
         self.inside(f"cp -r dir copied; git add -A; {COMMIT} copied; rm -r copied")

@@ -155,6 +155,17 @@ class WhateverTheHostDoes(State):
             self.apply(session)
             self.assertNotIn(session, self.world.sessions())
 
+    def test_stashes_and_logs_are_those_of_the_start(self):
+        self.inside("git status --short; echo 1 > mine")
+        self.write("file", "parked\n")
+        self.git("stash", "-q")
+        self.host_commit("other", "1\n", "later")
+        listed = self.inside(f"echo 2 > dir/inner; {BOT} stash -q; git stash list; {BOT} stash pop -q; git stash list; "
+                             f"{COMMIT} two; git reflog main; git reflog HEAD").stdout
+        self.assertEqual(listed.count("stash@{"), 1)
+        self.assertEqual((listed.count("two"), listed.count("(initial)"), listed.count("later")), (2, 2, 0))
+        self.assertEqual(self.git("stash", "list").count("stash@{"), 1)
+
     def test_all_references_are_those_of_the_start(self):
         self.git("tag", "-a", "-m", "v1", "v1")
         self.git("branch", "packed")
@@ -280,6 +291,48 @@ class WorkOfOthers(State):
         self.assertIn("the commits take back newer work of others in 1 file: /file: look at that", self.asked())
         self.assertIn("take back newer work", self.warren("diff", "session:s"))
 
+    def test_new_files_of_others_that_commits_on_top_of_them_remove(self):
+        for session, way in (("r", "reset -q"), ("o", "merge -q -s ours --no-edit")):
+            with self.subTest(way):
+                self.inside(f"echo 1 > {session}; git add {session}; {BOT} commit -qm one", session=session)
+                self.host_commit(f"of-host-{session}", "work of the host\n")
+                self.inside(f"{BOT} {way} warren/base; {BOT} commit --allow-empty -qam two", session=session)
+                said = self.warren("apply", f"session:{session}", status=1)
+                self.assertIn(f"take back newer work of others in 1 file: /of-host-{session}", said)
+
+    def test_files_that_the_agent_renames_or_removes_after_it_has_merged_them(self):
+        ways = ["git mv file moved", "git rm -q file", "git mv newer newest", "git rm -q newer", "git mv dir lib"]
+        sessions = {f"{take}-{i}": (take, way) for take in ("merge", "rebase") for i, way in enumerate(ways)}
+        for session in sessions:
+            self.inside(f"echo 1 > mine; git add mine; {BOT} commit -qm one", session=session)
+        for name in ("file", "newer", "dir/inner"):
+            self.write(name, "".join(f"of the host {i}\n" for i in range(20)))
+        self.commit("of the host")
+        for session, (take, way) in sessions.items():
+            with self.subTest(f"{take}, {way}"):
+                self.inside(f"{BOT} {take} -q warren/base; {way}; {COMMIT} two", session=session)
+                self.apply(session)
+        self.inside(f"{BOT} revert --no-edit warren/base > /dev/null", session="merge-4")
+        self.assertIn("take back newer work", self.warren("apply", "session:merge-4", status=1))
+
+    def test_what_the_agent_removed_is_not_asked_about_after_the_host_has_amended_the_start(self):
+        self.host_commit("more", "1\n")
+        self.inside("git status --short; echo 1 > mine")
+        self.write("new", "1\n")
+        self.git("add", "new")
+        self.git("commit", "-q", "--amend", "-m", "amended")
+        self.inside(f"seq 99 > gone-again; git add gone-again; rm -r dir; {COMMIT} removed; rm gone-again")
+        self.git("rm", "-rq", "dir")
+        self.git("commit", "-qm", "the host removes it, too")
+        self.assertIn("the commits contain a part of it: /gone-again", self.apply())
+        self.assertEqual(self.changed_in("warren/s"), ["dir/inner", "gone-again"])
+
+    def test_another_type_in_a_commit_is_whole(self):
+        self.inside(f"rm file; ln -s dir/inner file; mv dir/inner dir/other; echo new > dir/inner; git add -A; {COMMIT} types")
+        said = self.apply()
+        self.assertIn("changes are in the commits, not written as files", said)
+        self.assertNotIn("contain a part of it", said)
+
     def test_newer_work_that_the_agent_has_merged_is_not_asked_about(self):
         lines = [f"{i}\n" for i in range(1, 31)]
         self.host_commit("file", "".join(lines))
@@ -379,6 +432,15 @@ class OnNoBranch(State):
         self.inside("echo staged > x; git add x; rm x; git reset -q")
         self.assertIn("0 + staged content of git", self.listed())
 
+    def test_content_that_was_staged_beside_a_merge_that_stopped_is_named(self):
+        self.inside(f"echo agent > file; {COMMIT} one")
+        self.host_commit("file", "of the host\n")
+        self.inside(f"{BOT} merge -q warren/base || git merge --abort; echo staged > x; git add x; rm x; git reset -q")
+        self.warren("apply", "session:s", "--yes")
+        self.git("merge", "-q", "-s", "ours", "--no-edit", "warren/s")
+        self.warren("apply", "session:s", "--force")
+        self.assertIn("staged content of git", self.listed())
+
     def test_commits_on_branches_and_stashes_are_not(self):
         self.inside(f"echo 2 > file; {COMMIT} x; echo 3 > file; {BOT} stash -q; echo 4 > file; {BOT} stash -q")
         self.assertIn("the stash", self.listed())
@@ -458,6 +520,38 @@ class Vanishes(State):
         self.check(f"{same} echo 2 > dir/inner; git -c user.name=t -c user.email=t@example.org stash -q; {BOT} stash pop -q; "
                    "git stash list | grep -q WIP")
         self.assertEqual(self.git("stash", "list").count("WIP"), 1)
+
+    def test_after_merges_that_stopped_at_a_conflict(self):
+        lines = [f"{i}\n" for i in range(1, 31)]
+        merge = f"{BOT} merge -q warren/base"
+        resolve = f"echo both > file; {COMMIT} merged"
+        for session, script in (("plain", f"{merge} || true; {resolve}"),
+                                ("aborted", f"{merge} || git merge --abort; {BOT} merge -q -X ours --no-edit warren/base"),
+                                ("rebased", f"{BOT} rebase -q warren/base || git rebase --abort; {merge} || true; {resolve}")):
+            with self.subTest(session):
+                self.host_commit("file", f"before {session}\n")
+                self.host_commit("dir/inner", "".join(lines))
+                self.inside(f"echo {session} > file; sed -i s/^5$/{session}/ dir/inner; {COMMIT} one", session=session)
+                self.host_commit("dir/inner", "".join(lines[:-1] + ["host\n"]))
+                self.host_commit("file", f"of the host {session}\n")
+                self.check(script, session=session)
+
+    def test_after_the_last_file_of_a_directory_was_removed(self):
+        (self.base / "dir/deep").mkdir()
+        for session, script in (("file", "rm dir/deep/file"), ("dir", "rm -r dir/deep")):
+            with self.subTest(session):
+                (self.base / "dir/deep").mkdir(parents=True, exist_ok=True)
+                self.host_commit("dir/deep/file", "1\n")
+                self.check(f"git rm -q --ignore-unmatch dir/inner; {script}; {COMMIT} gone", session=session)
+                self.assertFalse((self.base / "dir").exists())
+
+    def test_after_the_host_dropped_a_stash_of_the_start(self):
+        self.write("file", "parked\n")
+        self.git("stash", "-q")
+        self.inside(f"echo 2 > dir/inner; {BOT} stash -q; {BOT} stash pop -q; git gc -q; {COMMIT} one")
+        self.git("stash", "drop", "-q")
+        self.git("gc", "-q", "--prune=now")
+        self.check(f"echo 3 > dir/inner; {COMMIT} two")
 
     def test_after_git_packed_everything(self):
         self.git("tag", "v1")

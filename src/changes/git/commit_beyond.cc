@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "changes/compare.h"
 #include "changes/git/commits.h"
+#include "changes/git/git_log.h"
 #include "changes/git/git_work_tree.h"
 #include "changes/git/pinned_git.h"
 #include "changes/review/patch.h"
@@ -31,6 +32,18 @@ Statuses parse_statuses(std::string_view text) {
     if (!parts[i].empty()) found.emplace(parts[i + 1], parts[i][0]);
   }
   return found;
+}
+
+using Renames = std::unordered_map<std::string, std::string>;  // "src/a" → "lib/a"
+
+// As git finds them, by content.
+Result<Renames> list_renamed(Git& git, const std::string& from, const std::string& to) {
+  std::string listed =
+      WARREN_TRY(git.ask({"diff-tree", "-r", "-z", "-M", "--name-status", "--diff-filter=R", from, to}));
+  Renames renamed;
+  std::vector<std::string> parts = split_at_nul(listed);
+  for (std::size_t i = 0; i + 2 < parts.size(); i += 3) renamed.emplace(parts[i + 1], parts[i + 2]);
+  return renamed;
 }
 
 Result<std::unordered_set<std::string>> list_session_paths(const AgentOverlay& overlay,
@@ -181,24 +194,52 @@ Result<std::vector<std::string>> CommitImport::list_reverted(const std::string& 
   std::vector<std::string> theirs = WARREN_TRY(names_between(start_, common));
   std::vector<std::string> ours = WARREN_TRY(names_between(common, head_));
   std::unordered_set<std::string> of_others(theirs.begin(), theirs.end());
+  Renames renamed = WARREN_TRY(list_renamed(joined_, common, head_));
+  std::optional<std::string> arrival;  // looked for once it is needed
   for (const std::string& name : ours) {
     if (!of_others.contains(name) || reverted.size() >= kFilesMax) continue;
-    bool is_whole = WARREN_TRY(contains_newer(common, name));
+    auto moved = renamed.find(name);
+    const std::string& now = moved == renamed.end() ? name : moved->second;
+    bool is_whole = WARREN_TRY(contains_newer(common, name, now));
+    bool is_removed = !is_whole && !WARREN_TRY(joined_.succeeds({"cat-file", "-e", head_ + ":" + now}));
+    if (is_removed && !arrival) arrival = WARREN_TRY(find_arrival(common));
+    if (is_removed && !arrival->empty())
+      is_whole = WARREN_TRY(joined_.succeeds({"cat-file", "-e", *arrival + ":" + name}));
     if (!is_whole) reverted.push_back("/" + name);
   }
   std::sort(reverted.begin(), reverted.end());
   return reverted;
 }
 
+// The commit with which the agent's HEAD got to contain another one, by its log, if git wrote the files, too: what that
+// commit has and a later one removes, the agent has seen. "" if it was otherwise, for example a reset, or is not known.
+Result<std::string> CommitImport::find_arrival(const std::string& common) {
+  constexpr std::size_t kEntriesMax = 200;
+  constexpr std::string_view kWithFiles[] = {"merge", "rebase", "pull", "checkout", "commit (merge)"};
+  std::vector<LogEntry> log = read_git_log(overlay_.merged, "/.git/logs/HEAD");
+  bool is_known = !log.empty() && log.back().to == head_;
+  if (!is_known) return std::string();
+  std::size_t count = 0;
+  for (auto entry = log.rbegin(); entry != log.rend() && count < kEntriesMax; ++entry, ++count) {
+    bool had_it = WARREN_TRY(joined_.succeeds({"merge-base", "--is-ancestor", common, entry->from}));
+    if (had_it) continue;
+    bool has_files = std::any_of(std::begin(kWithFiles), std::end(kWithFiles),
+                                 [&](std::string_view action) { return entry->message.starts_with(action); });
+    return has_files ? entry->to : std::string();
+  }
+  return std::string();
+}
+
 // Whether the agent's version contains what others have changed since the start: merging that into it changes nothing.
-Result<bool> CommitImport::contains_newer(const std::string& common, const std::string& path) {
-  auto content_at = [&](const std::string& commit) -> Result<std::optional<std::string>> {
-    Captured content = WARREN_TRY(joined_.run({"cat-file", "blob", commit + ":" + path}));
+// `now` is its path in the agent's HEAD.
+Result<bool> CommitImport::contains_newer(const std::string& common, const std::string& path, const std::string& now) {
+  auto content_at = [&](const std::string& name) -> Result<std::optional<std::string>> {
+    Captured content = WARREN_TRY(joined_.run({"cat-file", "blob", name}));
     return content.status == 0 ? std::optional(std::move(content.output)) : std::nullopt;
   };
-  std::optional<std::string> start = WARREN_TRY(content_at(start_));
-  std::optional<std::string> newer = WARREN_TRY(content_at(common));
-  std::optional<std::string> own = WARREN_TRY(content_at(head_));
+  std::optional<std::string> start = WARREN_TRY(content_at(start_ + ":" + path));
+  std::optional<std::string> newer = WARREN_TRY(content_at(common + ":" + path));
+  std::optional<std::string> own = WARREN_TRY(content_at(head_ + ":" + now));
   if (own == start || !own) return !newer;  // as it was before, or removed
   if (!newer) return true;                  // they removed it, and the agent has another version
   bool is_text = own->size() <= limits::kPatchFileBytes && newer->size() <= limits::kPatchFileBytes &&
@@ -224,8 +265,11 @@ Result<CommitImport::Beyond> CommitImport::sort_candidates(const std::unordered_
   for (const auto& [name, one] : candidates) {
     std::string path = "/" + name;
     bool is_as_committed = one.status == 'D' ? !one.shown : one.shown && !dirty.contains(name);
-    bool is_own = one.status == 'A' && !one.shown && !is_base_behind;
+    bool is_own = one.status == 'A' && !one.shown;  // on another branch, the base may have shown it for a moment
+    if (is_own && is_base_behind) is_own = !WARREN_TRY(has_in_base(name));
     if (!is_own) is_own = WARREN_TRY(was_touched(overlay_, path));
+    bool has_removed_it = is_own && one.status == 'D' && is_as_committed;  // itself, whatever the base has
+    if (has_removed_it) continue;
     bool is_harmless = is_as_committed && !is_base_behind;
     if (is_harmless && (is_own || applied.contains(path) || WARREN_TRY(is_as_at_start(path)))) continue;
     (is_own && !is_as_committed ? beyond.taken_back : beyond.foreign).push_back(std::move(path));
@@ -233,6 +277,12 @@ Result<CommitImport::Beyond> CommitImport::sort_candidates(const std::unordered_
   std::sort(beyond.foreign.begin(), beyond.foreign.end());
   std::sort(beyond.taken_back.begin(), beyond.taken_back.end());
   return beyond;
+}
+
+// Whether the base's repository has the content of a file in the agent's HEAD, in whatever commit.
+Result<bool> CommitImport::has_in_base(const std::string& name) {
+  std::string id = WARREN_TRY(joined_.ask({"rev-parse", "--verify", "--quiet", head_ + ":" + name}));
+  return base_.succeeds({"cat-file", "-e", id});
 }
 
 // Whether the base's file is still the one that the session found: the user's own uncommitted work, say, which the

@@ -44,15 +44,11 @@ class Sorter {
   Sorter(CommittedPaths committed, std::unordered_set<std::string> dirty)
       : committed_(std::move(committed)), dirty_(std::move(dirty)) {}
 
-  void add(const ChangedFile& file) {
-    std::optional<Where> gone;
-    std::optional<Where> there;
-    if (file.before && (!file.after || file.is_renamed())) gone = where_removed(file.before->path);
-    if (file.after) there = where_written(file.after->path);
-    Where where = both_of(gone, there);
-    if (file.change != nullptr) by_change_[file.change] = where;
-    note(file, where == Where::kFiles ? files_below_ : committed_below_);
-    if (where == Where::kBoth) note(file, both_below_);
+  void add_all(const std::vector<ChangedFile>& files) {
+    for (const ChangedFile& file : files) {
+      if (file.after) written_.insert(file.after->path);
+    }
+    for (const ChangedFile& file : files) add(file);
   }
 
   std::vector<Where> list(const std::vector<TreeChange>& changes) {
@@ -71,10 +67,23 @@ class Sorter {
   }
 
  private:
+  void add(const ChangedFile& file) {
+    std::optional<Where> gone;
+    std::optional<Where> there;
+    if (file.before && (!file.after || file.is_renamed())) gone = where_removed(file.before->path);
+    if (file.after) there = where_written(file.after->path);
+    Where where = both_of(gone, there);
+    if (file.change != nullptr) by_change_[file.change] = where;
+    note(file, where == Where::kFiles ? files_below_ : committed_below_);
+    if (where == Where::kBoth) note(file, both_below_);
+  }
+
   Where where_removed(const std::string& path) const {
     auto found = committed_.find(path.substr(1));
     if (found == committed_.end()) return Where::kFiles;
-    return found->second.status == 'D' ? Where::kCommits : not_as_committed(found->second);
+    if (found->second.status == 'D') return Where::kCommits;
+    // Something else has the name now, as a link in place of a file, and the commits may have that.
+    return written_.contains(path) ? where_written(path) : not_as_committed(found->second);
   }
 
   Where where_written(const std::string& path) const {
@@ -116,6 +125,7 @@ class Sorter {
 
   CommittedPaths committed_;
   std::unordered_set<std::string> dirty_;
+  std::unordered_set<std::string> written_;  // "/src/a": where the session has a changed file
   std::unordered_map<const TreeChange*, Where> by_change_;
   std::unordered_set<std::string> files_below_;      // directories with changes that are not in the commits
   std::unordered_set<std::string> committed_below_;  // directories with changes that are, perhaps in another version
@@ -169,7 +179,7 @@ Result<std::vector<Where>> CommitImport::sort(std::vector<TreeChange>& changes) 
   git.set_variable("GIT_ALTERNATE_OBJECT_DIRECTORIES", quarantine_ + "/objects");
   std::unordered_set<std::string> dirty = WARREN_TRY(list_dirty(overlay_, git, work, head_, committed, files));
   Sorter sorter(std::move(committed), std::move(dirty));
-  for (const ChangedFile& file : files) sorter.add(file);
+  sorter.add_all(files);
   std::vector<Where> all = sorter.list(changes);
   if (!is_merged_) return all;
   // What was changed again after commits that are merged is a change to files, and to the version in the commits.

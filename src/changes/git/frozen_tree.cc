@@ -167,6 +167,7 @@ class Freezer {
       bool is_free = !is_at_or_below_one(place, hidden_dirs_) && !tree.is_gone(place) && !is_moved(place) &&
                      !edit.has(tree.path_of(place));
       if (is_free) WARREN_TRY(version.is_file() ? show(place, version) : hide(place));
+      else WARREN_TRY(note_lost(place));
     }
     for (const std::string& dir : hidden_dirs_) WARREN_TRY(hide(dir));
     if (has_changed_) WARREN_TRY(edit.tidy(in_use_));
@@ -210,9 +211,24 @@ class Freezer {
     return false;
   }
 
+  // The agent has changed a file that the base has no longer. If the agent removes it, too, it must not show again.
+  Status note_lost(const std::string& place) {
+    const UpperNode* node = tree_->find(tree_->path_of(place));
+    bool is_own = node != nullptr && !node->there && node->origin != nullptr && node->origin->seen &&
+                  node->origin->base_path == place && !tree_->covers().contains(place);
+    if (!is_own) return Ok{};
+    WARREN_TRY(overlay_.upper.put_cover({.base_path = place, .seen = node->origin->seen, .at = {}}));
+    has_changed_ = true;
+    return Ok{};
+  }
+
   // Directories of the base in which everything is to be hidden.
   Status list_hidden_dirs() {
     std::unordered_set<std::string> looked_at;
+    for (const auto& [place, version] : versions_) {  // the session has files there, which the base has moved away
+      std::string_view at = split_parent(place).parent;
+      for (; version.is_file() && at != "/"; at = split_parent(at).parent) looked_at.emplace(at);
+    }
     for (const auto& [place, version] : versions_) {
       if (version.is_file() || is_at_or_below_one(place, hidden_dirs_)) continue;
       std::vector<std::string> above;

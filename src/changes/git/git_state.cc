@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/ascii.h"
+#include "base/below.h"
 #include "base/clock.h"
 #include "base/path.h"
 #include "changes/git/pinned_git.h"
@@ -20,8 +21,10 @@ constexpr std::string_view kRepositoryDir = "/.git";
 constexpr std::string_view kStateDirs[] = {"rebase-merge", "rebase-apply", "sequencer", "reftable"};
 // Git keeps these for each worktree, and never packs them.
 constexpr std::string_view kLooseOnly[] = {"refs/bisect/", "refs/worktree/", "refs/rewritten/"};
-// The list of stashes is a log, and `git checkout -` reads that of HEAD.
-constexpr std::string_view kStateLogs[] = {"logs/HEAD", "logs/refs/stash"};
+// Git appends to these logs. The list of stashes is one, and `git checkout -` reads that of HEAD.
+constexpr std::string_view kLogsDir = "logs";
+constexpr std::string_view kBranchLogs = "logs/refs/heads";
+constexpr std::uint64_t kLogsBytes = std::uint64_t{64} << 20;  // of all that are copied
 constexpr int kStateDepth = 64;
 
 template <class Names>
@@ -51,7 +54,6 @@ class StateReader {
     WARREN_TRY(read_references());
     std::stable_partition(entries.begin(), entries.end(), [](const DirEntry& entry) { return !is_index(entry.name); });
     for (const DirEntry& entry : entries) WARREN_TRY(add_top(entry.name));
-    for (std::string_view log : kStateLogs) WARREN_TRY(add_log(std::string(log)));
     if (!has_objects_) return odd("objects");
     if (!has_index_) state_.time = head_time_;
     step_back(state_.time);
@@ -165,6 +167,7 @@ class StateReader {
     std::optional<Attributes> node = WARREN_TRY(find(name));
     if (!node) return Ok{};
     if (node->is_directory() && is_one_of(name, kStateDirs)) return add_tree(name, *node, 0);
+    if (node->is_directory() && name == kLogsDir) return add_logs(name, *node, 0);
     if (node->is_directory()) {
       has_objects_ = has_objects_ || name == "objects";
       add({name, *node, true, {}});
@@ -209,17 +212,29 @@ class StateReader {
     return Ok{};
   }
 
-  Status add_log(const std::string& path) {
-    std::optional<Attributes> logs = WARREN_TRY(find("logs"));
-    std::optional<Attributes> node = WARREN_TRY(find(path));
-    if (!logs || !logs->is_directory() || !node || !node->is_file() || node->size > limits::kGitStateFileBytes)
-      return Ok{};
-    if (path.starts_with("logs/refs/")) {
-      std::optional<Attributes> refs = WARREN_TRY(find("logs/refs"));
-      if (!refs || !refs->is_directory()) return Ok{};
-      add({"logs/refs", *refs, true, {}});
+  static bool has_state_logs(std::string_view dir) {
+    return dir == kLogsDir || dir == "logs/refs" || is_at_or_below(dir, kBranchLogs);
+  }
+
+  // Those of HEAD, the stash and the branches; others, such as those of remote branches, go on showing the base's. So
+  // do all in a directory with too many. One that is too long is left out.
+  Status add_logs(const std::string& dir, const Attributes& as, int depth) {
+    std::vector<std::string> names = WARREN_TRY(list_names(base_, as.inode));
+    bool are_shown =
+        !has_state_logs(dir) || depth > kStateDepth || state_.nodes.size() + names.size() > limits::kGitStateFiles;
+    add({dir, as, are_shown, {}});
+    if (are_shown) return Ok{};
+    for (const std::string& name : names) {
+      std::string path = join_path(dir, name);
+      std::optional<Attributes> node = WARREN_TRY(find(path));
+      if (node && node->is_directory()) WARREN_TRY(add_logs(path, *node, depth + 1));
+      bool is_log =
+          node && node->is_file() && node->size <= limits::kGitStateFileBytes && node->size <= log_bytes_left_;
+      if (!is_log) continue;
+      log_bytes_left_ -= node->size;
+      WARREN_TRY(add_file(path, *node));
     }
-    return add_file(path, *node);
+    return Ok{};
   }
 
   void add(GitStateNode node) { state_.nodes.push_back(std::move(node)); }
@@ -228,6 +243,7 @@ class StateReader {
   GitState state_;
   Timestamp head_time_;
   std::size_t seen_ = 0;
+  std::uint64_t log_bytes_left_ = kLogsBytes;
   bool has_index_ = false;
   bool has_objects_ = false;
 };

@@ -3,7 +3,8 @@
 // An overlay shows the base as it is now. For the state of git that is wrong: after a commit on the host, a session
 // would have its own index and the host's HEAD, and its next commit would revert the host's. So a new session gets a
 // directory `.git` of its own in its upper layer. HEAD, index, settings, all references and whatever says that a merge
-// or rebase is under way are copied; the other directories (objects, hooks, info, logs, modules, lfs) show the base's.
+// or rebase is under way are copied, and so are the logs that git appends to; the other directories (objects, hooks,
+// info, modules, lfs) show the base's.
 // Names that appear in the base's `.git` later, such as locks, are not seen.
 //
 // A file in it, the record, has HEAD and the references of that moment. Every copied file has the record's time until

@@ -130,6 +130,24 @@ TEST_F(PinnedGitTest, TheStateStaysWhateverTheBaseDoes) {
   EXPECT_EQ(pinned.references, (GitReferences{{"refs/heads/main", kSecond}, {"refs/tags/v1", kFirst}}));
 }
 
+TEST_F(PinnedGitTest, LogsThatGitAppendsToAreThoseOfTheStart) {
+  put("/.git/logs/refs/heads/a/b", "first\n");
+  put("/.git/logs/refs/remotes/origin/main", "first\n");
+  pin();
+  put("/.git/logs/HEAD", "log\nlater\n");
+  put("/.git/logs/refs/stash", "a stash of the host\n");
+  put("/.git/logs/refs/heads/a/b", "first\nlater\n");
+  put("/.git/logs/refs/heads/new", "later\n");
+  put("/.git/logs/refs/remotes/origin/main", "first\nlater\n");
+  open();
+  EXPECT_EQ(shown("/.git/logs/HEAD"), "log\n");
+  EXPECT_EQ(shown("/.git/logs/refs/stash"), "nothing");
+  EXPECT_EQ(shown("/.git/logs/refs/heads/a/b"), "first\n");
+  EXPECT_EQ(shown("/.git/logs/refs/heads/new"), "nothing");
+  EXPECT_EQ(shown("/.git/logs/refs/remotes/origin/main"), "first\nlater\n");
+  EXPECT_EQ(changed(), std::vector<std::string>{});
+}
+
 TEST_F(PinnedGitTest, ObjectsAndHooksAreTheBasesAsTheyAreNow) {
   pin();
   put("/.git/objects/bb/new", "object");

@@ -1,14 +1,18 @@
 #include "changes/git/stray_commits.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "base/ascii.h"
+#include "base/limits.h"
 #include "changes/git/git.h"
 #include "changes/git/git_log.h"
 #include "changes/git/git_refs.h"
+#include "changes/git/pinned_git.h"
 #include "changes/git/quarantine.h"
 #include "fs/path_ops.h"
 #include "fs/tree_ops.h"
@@ -158,6 +162,8 @@ class StrayLook {
     WARREN_TRY(leave_out_stashes());
     found.commits = strays_.size();
     WARREN_TRY(leave_out_replaced());
+    WARREN_TRY(leave_out_of_start(known));
+    WARREN_TRY(leave_out_stopped_merges());
     found.are_alone = !alone_.empty();
     return found;
   }
@@ -237,14 +243,84 @@ class StrayLook {
     return Ok{};
   }
 
+  // What the references of the start lead to, and the base has dropped since, the agent did not make.
+  Status leave_out_of_start(std::string_view known) {
+    std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(overlay_));
+    if (!pinned || alone_.empty()) return Ok{};
+    std::string asked;
+    for (const auto& [name, id] : pinned->references) asked += id + "\n";
+    for_each_line(known, [&](std::string_view id) { exclude(id, asked); });
+    Result<std::string> listed = ask_quarantine({"rev-list", "--objects", "--ignore-missing", "--stdin"}, asked);
+    if (!listed.ok()) return Ok{};  // something of it is nowhere any more
+    for_each_line(*listed, [&](std::string_view line) { alone_.erase(std::string(line.substr(0, line.find(' ')))); });
+    return Ok{};
+  }
+
+  // When a merge stops at a conflict, git writes what it has put into the work tree to a tree: files with conflict
+  // markers, and those that it could merge. A tree without content of its own is nothing.
+  Status leave_out_stopped_merges() {
+    constexpr std::size_t kTreesMax = 100;
+    std::string asked;
+    for (const std::string& id : alone_) asked += id + "\n";
+    if (asked.empty()) return Ok{};
+    std::string types = WARREN_TRY(ask_quarantine({"cat-file", "--batch-check=%(objecttype) %(objectname)"}, asked));
+    std::vector<std::string> trees;
+    bool has_others = false;  // commits and tags, whose trees count
+    for_each_line(types, [&](std::string_view line) {
+      std::size_t space = std::min(line.find(' '), line.size() - 1);
+      std::string_view type = line.substr(0, space);
+      if (type == "tree") trees.emplace_back(line.substr(space + 1));
+      else has_others = has_others || type != "blob";
+    });
+    if (has_others || trees.size() > kTreesMax) return Ok{};
+    for (const std::string& tree : trees) {
+      alone_.erase(tree);
+      std::vector<std::string> blobs = WARREN_TRY(list_own_blobs(tree));
+      bool is_of_merge = false;
+      for (const std::string& id : blobs) is_of_merge = is_of_merge || WARREN_TRY(has_markers(id));
+      if (!is_of_merge) continue;
+      for (const std::string& id : blobs) of_merges_.insert(id);
+    }
+    for (const std::string& id : of_merges_) alone_.erase(id);
+    return Ok{};
+  }
+
+  // Those in a tree that the base does not have. Of git's ls-tree -z: "100644 blob ID\tPATH".
+  Result<std::vector<std::string>> list_own_blobs(const std::string& tree) {
+    std::string listed = WARREN_TRY(ask_quarantine({"ls-tree", "-r", "-z", tree}, ""));
+    std::vector<std::string> own;
+    for (const std::string& line : split_at_nul(listed)) {
+      std::vector<std::string> words = split_words(std::string_view(line).substr(0, line.find('\t')));
+      if (words.size() == 3 && alone_.contains(words[2])) own.push_back(std::move(words[2]));
+    }
+    return own;
+  }
+
+  Result<bool> has_markers(const std::string& blob) {
+    auto known = marked_.find(blob);
+    if (known != marked_.end()) return known->second;
+    std::string size = WARREN_TRY(ask_quarantine({"cat-file", "-s", blob}, ""));
+    std::optional<std::uint64_t> bytes = parse_number<std::uint64_t>(size);
+    bool is_marked = false;
+    if (bytes && *bytes <= limits::kPatchFileBytes) {
+      std::string content = "\n" + WARREN_TRY(ask_quarantine({"cat-file", "blob", blob}, ""));
+      std::size_t begin = content.find("\n<<<<<<< ");
+      is_marked = begin != content.npos && content.find("\n>>>>>>> ", begin) != content.npos;
+    }
+    marked_.emplace(blob, is_marked);
+    return is_marked;
+  }
+
   const AgentOverlay& overlay_;
   const std::vector<TreeChange>& in_git_;
   std::string quarantine_;
   Git base_;
-  std::string references_;          // of agent and base, for rev-list: "^<id>\n"
-  std::set<std::string> alone_;     // objects that the base does not have
-  std::set<std::string> replaced_;  // commits
-  std::set<std::string> strays_;    // commits
+  std::string references_;              // of agent and base, for rev-list: "^<id>\n"
+  std::set<std::string> alone_;         // objects that the base does not have
+  std::set<std::string> replaced_;      // commits
+  std::set<std::string> strays_;        // commits
+  std::set<std::string> of_merges_;     // blobs of merges that stopped
+  std::map<std::string, bool> marked_;  // whether a blob has conflict markers
 };
 
 }  // namespace

@@ -3,7 +3,8 @@
 //
 // Not what the agent has replaced or taken back with git's own commands, as its logs and the commits themselves say:
 // the old commits of `commit --amend` and of a rebase, and stashes that were popped or dropped. They are where every
-// repository keeps them for a while, and nobody looks for them in a session.
+// repository keeps them for a while, and nobody looks for them in a session. Nor what git itself wrote for a merge that
+// stopped at a conflict, nor what was in the base's repository at the session's start.
 #pragma once
 
 #include <cstddef>

@@ -32,7 +32,8 @@ std::string_view advice_about(const Arguments& args, const std::vector<ApplyConf
       std::any_of(conflicts.begin(), conflicts.end(), [](const ApplyConflict& one) { return one.is_incomplete; });
   if (is_any_incomplete) {
     return "a file with lost parts cannot be applied, also not with --force: PATH limits what is applied, `warren "
-           "discard` with its path drops it; what the agent wrote of it can be read in its session until then";
+           "discard` with its path drops it; what the agent wrote of it can be read in its session until then. Try "
+           "again first if the session runs: it may still be copying them";
   }
   if (!args.has("merge") && !args.has("conflict")) {
     return "--merge merges text files where possible, --force takes the agent's version, PATH limits what is applied";

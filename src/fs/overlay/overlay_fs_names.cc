@@ -170,15 +170,25 @@ Result<std::optional<Attributes>> OverlayFs::find_in_base(const Dir& dir, std::s
   return unless_gone(base_.lookup(*dir.base, name));
 }
 
-// What must not show once the upper layer's node has lost the name: the base's node, or a version that the base no
-// longer has, and that would be copied from there again.
+// What must not show once the upper layer's node has lost the name: the base's node, or what the agent saw there and
+// the base no longer has. It may be copied from an older version again (changes/git/frozen_tree.h), or the base gets it
+// back.
 Result<std::optional<Attributes>> OverlayFs::find_to_hide(Inode parent, std::string_view name) {
   std::optional<Attributes> below = WARREN_TRY(find_in_base(dirs_.at(parent), name));
   if (below) return below;
   std::optional<Attributes> own = WARREN_TRY(find_in_upper(parent, name));
-  Copy* copy = own ? find_copy(number_of(own->inode)) : nullptr;
-  bool is_own_name = copy && copy->seen && copy->base_path == base_path_of(parent, name);
-  return is_own_name && is_frozen(*copy) ? copy->seen : std::optional<Attributes>();
+  if (!own) return std::optional<Attributes>();
+  std::string place = base_path_of(parent, name);
+  std::optional<Cover> cover = WARREN_TRY(upper_.find_cover(place));
+  std::optional<Attributes> seen = cover ? cover->seen : std::nullopt;
+  if (seen && !seen->is_directory()) seen->nlink = 1;  // no other name of the base leads to it
+  Inode number = number_of(own->inode);
+  if (seen || !own->is_directory() || shows_another(number, place)) return seen;
+  // A directory stands for the names that were removed in it.
+  std::vector<std::string> gone = WARREN_TRY(upper_.list_whiteouts_in(path_of(parent, name)));
+  if (gone.empty()) return std::optional<Attributes>();
+  Copy* copy = find_copy(number);
+  return copy && copy->seen ? copy->seen : own;
 }
 
 Result<std::optional<Attributes>> OverlayFs::find_in(Inode parent, std::string_view name) {

@@ -185,7 +185,8 @@ Status OverlayFs::replace(const Side& from, const Side& to) {
     Copy* there = own ? find_copy(to.entry->inode) : nullptr;
     bool is_from_elsewhere = there != nullptr && there->base_path != base_path_of(to.parent, to.name);
     bool has_seen = !WARREN_TRY(is_unseen(to.parent, to.name, own, to.in_base));
-    replaced = WARREN_TRY(find_replaced(is_from_elsewhere ? std::nullopt : own, has_seen ? to.in_base : std::nullopt));
+    std::optional<Attributes> in_base = WARREN_TRY(find_in_base(dirs_.at(to.parent), to.name));  // not one that is gone
+    replaced = WARREN_TRY(find_replaced(is_from_elsewhere ? std::nullopt : own, has_seen ? in_base : std::nullopt));
   }
   if (replaced) WARREN_TRY(upper_.reserve(replaced->size()));
   std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
