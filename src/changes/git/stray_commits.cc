@@ -76,8 +76,9 @@ void exclude(std::string_view id, std::string& asked) {
 
 // What the references of the agent's repository name, HEAD, and every stash.
 Status exclude_references(FileSystem& fs, std::string& asked) {
-  std::optional<GitHeads> heads = WARREN_TRY(find_git_heads(fs, "/.git"));
-  if (heads) exclude(heads->commit, asked);
+  Result<std::optional<GitHeads>> heads = find_git_heads(fs, "/.git");
+  if (!heads.ok()) return std::move(heads).take_error();
+  if (*heads) exclude((*heads)->commit, asked);
   Result<std::string> packed = read_file(fs, "/.git/packed-refs", {.size_bytes_max = limits::kGitPackedRefsBytes});
   if (packed.ok()) {
     for (const auto& [name, id] : parse_packed_references(*packed)) exclude(id, asked);
