@@ -327,6 +327,28 @@ class WhatTheAgentDoes(Frozen):
         self.inside("grep -q newer file; test -e new/deep/file; test ! -e lib; git status --short")
 
 
+class Merging(Frozen):
+    def test_two_sessions_are_merged_as_they_are_while_the_host_is_on_an_older_branch(self):
+        lines = [f"{i}\n" for i in range(1, 31)]
+        for name in ("first", "second"):
+            self.write(name, "".join(lines))
+        self.commit("lines")
+        self.git("branch", "release")
+        for name in ("first", "second", "only-main"):
+            self.write(name, "".join(lines[:19] + ["main\n"] + lines[20:]))
+        self.commit("main")
+        self.inside("sed -i s/^5$/a/ first", session="a")
+        self.inside("sed -i s/^9$/b/ first second only-main", session="b")
+        self.git("checkout", "-q", "release")
+        self.assertIn("session both: a, and 2 changes of b", self.warren("merge", "a", "b", "--into", "both"))
+        said = self.inside("git diff | grep '^[-+][^-+]'; git status --short", session="both").stdout.split("\n")
+        self.assertEqual(said[:-1], ["-5", "+a", "-9", "+b", "-9", "+b", "-9", "+b", " M first", " M only-main", " M second"])
+        self.git("checkout", "-q", "main")
+        self.assertEqual(self.warren("diff", "both"), "M f /first\nM f /only-main\nM f /second\n")
+        self.warren("apply", "session:both")
+        self.assertEqual(self.git("diff", "--stat").splitlines()[-1].strip(), "3 files changed, 4 insertions(+), 4 deletions(-)")
+
+
 if __name__ == "__main__":
     sandboxed.need_fuse()
     unittest.main()
