@@ -15,6 +15,7 @@
 #include "changes/apply/resolve.h"
 #include "changes/filter.h"
 #include "changes/git/git_folder.h"
+#include "changes/git/git_under_way.h"
 #include "changes/review/patch.h"
 #include "changes/review/remarks.h"
 #include "changes/selection.h"
@@ -63,7 +64,8 @@ std::vector<Change> public_of(const std::vector<TreeChange>& changes) {
 struct Chosen {
   std::vector<std::string> patterns;
   ChangeFilter filter;
-  std::vector<TreeChange> all;  // not yet filtered
+  std::vector<TreeChange> all;     // not yet filtered
+  std::vector<TreeChange> in_git;  // left out of them
 };
 
 Result<Chosen> choose(const AgentOverlay& overlay, const std::vector<std::string>& paths,
@@ -73,7 +75,7 @@ Result<Chosen> choose(const AgentOverlay& overlay, const std::vector<std::string
   out.all = WARREN_TRY(list_changes(overlay));
   out.filter = filter_of(with_exact_names(out.patterns, out.all), excluded);
   leave_out_agent_folders(out.all, out.patterns);
-  WARREN_TRY(leave_out_git(overlay, out.all, out.patterns));
+  out.in_git = WARREN_TRY(leave_out_git(overlay, out.all, out.patterns));
   return out;
 }
 
@@ -133,16 +135,29 @@ Result<OverlayAgent> open_for_apply(const std::string& id, const ApplyOptions& o
   return std::move(recovered.opened);
 }
 
+// Files with conflict markers that the session's git has left in them.
+Status add_unmerged(const AgentOverlay& overlay, const std::vector<TreeChange>& in_git,
+                    const std::vector<TreeChange>& changes, ApplyResult& result) {
+  std::optional<GitUnderWay> git = WARREN_TRY(find_git_under_way(overlay, in_git));
+  if (!git) return Ok{};
+  for (const TreeChange& change : changes) {
+    bool is_unmerged = std::find(git->unmerged.begin(), git->unmerged.end(), change.path) != git->unmerged.end();
+    if (is_unmerged) result.conflicts.push_back({change.path, "git has not merged it in the session"});
+  }
+  return Ok{};
+}
+
 // The changes that are wanted, with what they need in the base.
 Result<std::vector<TreeChange>> list_applied(const AgentOverlay& overlay, const ApplyOptions& options,
-                                             std::vector<std::string>& notes) {
+                                             ApplyResult& result) {
   Chosen chosen = WARREN_TRY(choose(overlay, options.paths, options.excluded));
   WARREN_TRY(check_patterns(chosen.patterns, chosen.all));
   Selection selection(chosen.all);
   selection.take_if(chosen.filter);
   selection.complete_for_apply();
   std::vector<TreeChange> changes = selection.list();
-  notes = leave_out_devices(changes, {});
+  result.notes = leave_out_devices(changes, {});
+  if (options.on_conflict != OnConflict::kTakeAgent) WARREN_TRY(add_unmerged(overlay, chosen.in_git, changes, result));
   return changes;
 }
 
@@ -247,7 +262,7 @@ Result<ApplyResult> Changes::apply(const ApplyOptions& options) {
   OverlayAgent opened = WARREN_TRY(open_for_apply(state_->id, options, state_->clock));
   const AgentOverlay& overlay = opened.overlay;
   ApplyResult result;
-  std::vector<TreeChange> changes = WARREN_TRY(list_applied(overlay, options, result.notes));
+  std::vector<TreeChange> changes = WARREN_TRY(list_applied(overlay, options, result));
   if (changes.empty()) return result;
   WARREN_TRY(check_base(overlay, options));
   warren::ApplyOptions how{.named = names_in(options.paths), .label = state_->id};

@@ -54,6 +54,24 @@ class ChangesApi : public ::testing::Test {
   std::string old_home = std::getenv("HOME") == nullptr ? "" : std::getenv("HOME");
 };
 
+TEST_F(ChangesApi, AFileThatGitHasNotMergedInTheSessionIsAConflict) {
+  std::filesystem::create_directories(base + "/.git/objects");
+  put(base + "/.git/HEAD", "ref: refs/heads/main\n");
+  std::string entry = std::string(60, 'x') + '\x10' + '\1' + "f" + '\0';  // stage 1
+  std::string index = std::string("DIRC\0\0\0\2\0\0\0\1", 12) + entry;
+  change("/f", "<<<<<<<\n");
+  change("/.git/index", index);
+  auto changes = open();
+  v1::ApplyResult result = changes->apply(trusting()).value();
+  ASSERT_EQ(result.conflicts.size(), 1U);
+  EXPECT_EQ(result.conflicts[0].path, "/f");
+  EXPECT_EQ(get(base + "/f"), "one\ntwo\nthree\nfour\nfive\n");
+  v1::ApplyOptions taking = trusting();
+  taking.on_conflict = v1::OnConflict::kTakeAgent;
+  EXPECT_TRUE(changes->apply(taking).value().conflicts.empty());
+  EXPECT_EQ(get(base + "/f"), "<<<<<<<\n");
+}
+
 TEST_F(ChangesApi, ListsWhatDiffers) {
   {
     auto agent = v1::Agent::open({.path = path}).value();

@@ -8,6 +8,7 @@
 #include "agent/record/audit_trail.h"
 #include "agent/sessions.h"
 #include "base/path.h"
+#include "changes/git/pinned_git.h"
 #include "changes/review/session_diff.h"
 #include "changes/upper/open_overlay.h"
 #include "changes/upper/upper_edit.h"
@@ -43,19 +44,40 @@ Status check_keys(Agent& first, Agent& second) {
                "name the encrypted one first, or encrypt both");
 }
 
-Status merge_copy(const std::string& draft, const OverlayAgent& second, const SessionMergeOptions& options,
-                  SessionMerge& report, Clock& clock) {
-  // What an apply left for the programs of a running session is not in the copy: they do not use it.
-  auto without_kept = WARREN_TRY(Agent::open({.id_or_path = draft}, clock));
-  drop_untouched(*without_kept).ignore("what is left hides the base, but loses nothing");
-  WARREN_TRY(without_kept->close());
-  without_kept.reset();
+// What an apply left for the programs of a running session goes: they do not use the copy. What was frozen for them
+// does, too; the next run freezes again, and leaves out what is hidden from it.
+Status drop_untouched_in(const std::string& draft, Clock& clock) {
+  auto agent = WARREN_TRY(Agent::open({.id_or_path = draft}, clock));
+  drop_untouched(*agent).ignore("what is left hides the base, but loses nothing");
+  return agent->close();
+}
+
+Result<bool> have_same_start(const AgentOverlay& first, const AgentOverlay& second) {
+  std::optional<PinnedGit> one = WARREN_TRY(find_pinned_git(first));
+  std::optional<PinnedGit> other = WARREN_TRY(find_pinned_git(second));
+  return one && other && one->head == other->head;
+}
+
+// The base may have another commit checked out than the one that both sessions have started from, and still stand on.
+Status freeze_draft(const std::string& draft, Clock& clock) {
+  ToServe opened = WARREN_TRY(open_to_serve({.id_or_path = draft}, clock));
+  WARREN_TRY(opened.agent->close());
+  if (opened.warning.empty()) return Ok{};
+  return Error(Code::kConflict, opened.warning, "check out the commit that the sessions have started from");
+}
+
+Status merge_copy(const std::string& draft, const OverlayAgent& first, const OverlayAgent& second,
+                  const SessionMergeOptions& options, SessionMerge& report, Clock& clock) {
+  WARREN_TRY(drop_untouched_in(draft, clock));
+  if (WARREN_TRY(have_same_start(first.overlay, second.overlay))) WARREN_TRY(freeze_draft(draft, clock));
   OverlayAgent copy = WARREN_TRY(open_overlay({.id_or_path = draft, .commits = Commits::kGrouped}, clock));
   report = WARREN_TRY(merge_into(copy.overlay, second.overlay, options));
   if (options.on_conflict == OnMergeConflict::kReport && !report.conflicts.empty())
     return Error(Code::kConflict, "both have changed the same files");
   WARREN_TRY(empty_log_of(*copy.agent));  // the log has the draft's name
-  return copy.agent->close();
+  WARREN_TRY(copy.agent->close());
+  copy.agent.reset();
+  return drop_untouched_in(draft, clock);
 }
 
 // What either of them was not to reach. Agents that are not sessions have none.
@@ -90,7 +112,8 @@ Result<MergedSessions> merge_sessions(const MergeSessions& request, Clock& clock
   if (done.ok()) {
     done = copy_agent(
         *first.agent, session.file(),
-        [&](const std::string& draft) { return merge_copy(draft, second, options, merged.report, clock); }, clock);
+        [&](const std::string& draft) { return merge_copy(draft, first, second, options, merged.report, clock); },
+        clock);
   }
   if (!done.ok()) {
     session.remove().ignore("the first error is the one to report");

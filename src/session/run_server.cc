@@ -196,11 +196,15 @@ class RunServer {
     settle_merged(*settled).ignore("then what was merged stays a change");
     WARREN_TRY(settled->close());
     auto frozen = WARREN_TRY(Agent::open(how, clock_));
-    WARREN_TRY(freeze_work_tree(*frozen));
+    Result<Frozen> done = freeze_work_tree(*frozen);
+    bool is_too_much = done.ok() && *done == Frozen::kTooMuch;
+    if (!was_too_much_) unfrozen_ = describe_unfrozen(done);  // a failure may have been mended since
+    was_too_much_ = was_too_much_ || is_too_much;
     WARREN_TRY(frozen->close());
     auto other = WARREN_TRY(Agent::open(how, clock_));
     show_base_head(*other).ignore("git works without it, and the agent may have damaged its repository");
-    return other->close();
+    WARREN_TRY(other->close());
+    return done.ok() ? Status(Ok{}) : Status(std::move(done).take_error());
   }
 
   // For the run as a whole where we may, and for each process elsewhere.
@@ -295,7 +299,8 @@ class RunServer {
                                     changes.anything ? "changed" : "same",
                                     changes.memory ? "remembered" : "same",
                                     changes.refusals ? "refused" : "same",
-                                    is_wanted_ ? "wanted" : "same"};
+                                    is_wanted_ ? "wanted" : "same",
+                                    unfrozen_};
     if (!closed_.ok()) {
       const Error& error = closed_.error();
       fields.insert(fields.end(), {error.message(), error.hint()});
@@ -384,6 +389,8 @@ class RunServer {
   std::unique_ptr<RunCheckpoints> checkpoints_;
   Changes changes_;
   Status closed_ = Ok{};
+  std::string unfrozen_;  // why what was committed since shows (describe_unfrozen); "" if it does not
+  bool was_too_much_ = false;
   bool is_wanted_ = false;  // what runs that have left made here
   bool should_end_ = false;
 };

@@ -64,6 +64,7 @@ class Run {
       return std::move(ended).take_error();
     }
     if (!ended->problem.empty()) observer_.on_failure(Error(Code::kNotFound, ended->problem));
+    if (left.ok() && !left->warning.empty()) observer_.on_warning(left->warning);
     finish(left);
     if (left.ok() && left->failure) return *left->failure;  // more important than the command's status
     return ended->status;

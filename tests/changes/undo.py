@@ -101,6 +101,36 @@ class Undo(Case):
                 self.assertIn(f"conflict: /{name}: ", self.w.fails("apply", self.w.id))
                 self.assertEqual(self.read(name), "2\n")
 
+    def test_what_was_written_again_as_it_was_is_no_conflict(self):
+        self.fill(a="old a\n", mode="m\n", gone="1\n")
+
+        def change(p):
+            overlaid.write(p + "/a", "new a\n")
+            overlaid.write(p + "/new/deep/f", "new\n")
+            os.symlink("a", p + "/link")
+        self.w.change(change)
+        before = overlaid.snapshot(self.base)
+        self.w.warren("apply", self.w.id)
+        after = overlaid.snapshot(self.base)
+        overlaid.write(self.base / "other", "stays\n")
+        for name in ("a", "new", "link"):  # as `git checkout` of another branch and back does
+            os.rename(self.base / name, self.w.root / name)
+            subprocess.run(["cp", "-r", "--no-dereference", "--preserve=mode", self.w.root / name, self.base / name], check=True)
+            os.utime(self.base / name, (1, 1), follow_symlinks=False)
+        self.assertEqual(self.w.warren("undo", self.w.id).decode().count("conflict"), 0)
+        (self.base / "other").unlink()
+        self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), before), [])
+        (kept,) = self.kept(self.w.id)
+        self.w.warren("undo", "--record", kept["name"])
+        self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), after), [])
+
+    def test_another_mode_is_a_conflict(self):
+        self.fill(a="1\n")
+        self.write("/a", "agent\n")
+        self.w.warren("apply", self.w.id)
+        os.chmod(self.base / "a", 0o640)
+        self.assertIn("conflict: /a: it was changed since the apply", self.w.fails("undo", self.w.id))
+
     def test_what_was_changed_since_is_a_conflict(self):
         def edit(name, content="changed since\n"):
             return lambda: overlaid.write(self.base / name, content)

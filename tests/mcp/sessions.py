@@ -326,6 +326,14 @@ class Sessions(unittest.TestCase):
         self.assertIn("the branch 'warren/g' has commits that the agent's do not contain", error["message"])
         self.assertNotIn("--", json.dumps(error))
 
+    def test_a_merge_under_way_is_refused(self):
+        server = self.git_server("git checkout -q -b other; echo 2 > file; git commit -qam other; git checkout -q main; "
+                                 "echo 3 > file; git commit -qam main; git merge other > /dev/null || true")
+        error = self.error_of(server.call("apply"))
+        self.assertEqual((error["error_type"], error["message"]),
+                         ("denied", "nothing was applied: a merge is under way in the session, with unresolved conflicts in 1 file: /file"))
+        self.assertEqual(self.git("branch", "--list", "warren/*"), "")
+
     def deny(self, path, *operations):
         policy = self.world.root / "policy.json"
         policy.write_text(json.dumps({"version": 1, "rules": [{"path": path, "operation": list(operations), "effect": "deny"}]}))

@@ -5,7 +5,9 @@
 
 Needs root.
 """
+import os
 import pathlib
+import subprocess
 import sys
 import unittest
 
@@ -374,6 +376,83 @@ class WhatTheAgentDoes(Frozen):
         self.inside("grep -q 'of the base' file")
         self.warren("discard", "session:s", "--yes", "--keep")
         self.inside("grep -q newer file; test -e new/deep/file; test ! -e lib; git status --short")
+
+
+class NotFrozen(Frozen):
+    def test_more_than_the_limit_while_it_runs_is_said_at_the_end(self):
+        with open(self.base / "large", "wb") as file:
+            file.truncate(257 << 20)
+        self.commit("large")
+        with self.world.start("run", "--session", "s", "--", "sh", "-ec", "touch begun; until git log -1 --format=%s warren/base | "
+                              "grep -q host; do sleep 0.05; done; test ! -e large") as running:
+            sandboxed.wait_for(lambda: "A f /begun" in self.world.warren("diff", "session:s").stdout, "the agent did not start")
+            self.git("rm", "-q", "large")
+            self.commit("of the host")
+            _, said = running.communicate(timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertEqual(running.returncode, 0, said)
+        self.assertEqual(said.count(b"the session shows what was committed in the project since its start: that is more than 20000 files"), 1, said)
+
+    def test_a_full_disk_leaves_the_agent_its_room(self):
+        state = self.world.home / ".agentfs"
+        state.mkdir(exist_ok=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", state], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", state], check=True)
+        names = [f"text-{i}" for i in range(30)]
+        for name in names:
+            self.write(name, "old\n" * 20_000)
+        self.commit("large")
+        with self.world.start("run", "--session", "s", "--", "sh", "-ec", "touch begun; until git log -1 --format=%s warren/base | "
+                              "grep -q host; do sleep 0.05; done; echo own > own; cat own > again") as running:
+            sandboxed.wait_for(lambda: "A f /begun" in self.world.warren("diff", "session:s").stdout, "the agent did not start")
+            for name in names:
+                self.write(name, "new\n")
+            self.commit("of the host")
+            _, said = running.communicate(timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertEqual(running.returncode, 0, said)
+        self.assertIn(b"since its start: that needs 11 MiB on the disk of the session", said)
+        disk = os.statvfs(state)
+        self.assertGreater(disk.f_bavail * disk.f_frsize, 4 << 20)
+        subprocess.run(["mount", "-o", "remount,size=60m", state], check=True)
+        self.assertEqual(self.inside("git status --short; head -1 text-7").stdout, "?? again\n?? begun\n?? own\nold\n")
+
+    def test_a_large_file_is_frozen(self):
+        with open(self.base / "large", "wb") as file:
+            file.truncate(70 << 20)
+        self.commit("large")
+        self.inside("echo 1 > mine")
+        self.host_commit("large", "small\n")
+        self.assertEqual(self.inside("git status --short; stat -c %s large").stdout, f"?? mine\n{70 << 20}\n")
+
+    def test_a_changed_file_whose_directory_the_host_moves_leaves_no_rows(self):
+        self.inside("sed -i s/old/new/ lib/old")
+        self.git("mv", "lib", "library")
+        self.commit("moved")
+        self.inside("rm -r lib")
+        self.assertIn("clean: ", self.warren("fsck", "session:s"))
+        self.inside("rm -rf lib; mkdir lib; echo x > lib/x; echo y > lib/y; mv lib/x lib/y")
+        self.assertIn("clean: ", self.warren("fsck", "session:s"))
+
+
+class Merging(Frozen):
+    def test_two_sessions_are_merged_as_they_are_while_the_host_is_on_an_older_branch(self):
+        lines = [f"{i}\n" for i in range(1, 31)]
+        for name in ("first", "second"):
+            self.write(name, "".join(lines))
+        self.commit("lines")
+        self.git("branch", "release")
+        for name in ("first", "second", "only-main"):
+            self.write(name, "".join(lines[:19] + ["main\n"] + lines[20:]))
+        self.commit("main")
+        self.inside("sed -i s/^5$/a/ first", session="a")
+        self.inside("sed -i s/^9$/b/ first second only-main", session="b")
+        self.git("checkout", "-q", "release")
+        self.assertIn("session both: a, and 2 changes of b", self.warren("merge", "a", "b", "--into", "both"))
+        said = self.inside("git diff | grep '^[-+][^-+]'; git status --short", session="both").stdout.split("\n")
+        self.assertEqual(said[:-1], ["-5", "+a", "-9", "+b", "-9", "+b", "-9", "+b", " M first", " M only-main", " M second"])
+        self.git("checkout", "-q", "main")
+        self.assertEqual(self.warren("diff", "both"), "M f /first\nM f /only-main\nM f /second\n")
+        self.warren("apply", "session:both")
+        self.assertEqual(self.git("diff", "--stat").splitlines()[-1].strip(), "3 files changed, 4 insertions(+), 4 deletions(-)")
 
 
 if __name__ == "__main__":

@@ -54,7 +54,8 @@ struct ChangesFilter {
   std::vector<std::string> excluded{};
 };
 
-// What to do if a file was changed in the base, too, since the agent saw it.
+// What to do if a file was changed in the base, too, since the agent saw it. A file that git has not merged in the
+// session, with conflict markers in it, is a conflict, too: only kTakeAgent writes it.
 enum class OnConflict : std::uint8_t {
   kStop = 1,       // write nothing, and return the conflicts
   kMerge = 2,      // merge text files; kStop where both changed the same lines

@@ -10,6 +10,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include <sys/statvfs.h>
+
 #include <fmt/format.h>
 
 #include "base/ascii.h"
@@ -27,12 +29,14 @@
 #include "fs/host/host_fs.h"
 #include "fs/list_dir.h"
 #include "fs/path_ops.h"
+#include "os/error.h"
 #include "os/files/host_files.h"
 
 namespace warren {
 namespace {
 
 constexpr std::chrono::milliseconds kFreezeTime = std::chrono::minutes{1};  // one command of git
+constexpr std::uint64_t kRoomForAgent = std::uint64_t{1} << 20;             // on a disk that is nearly full
 constexpr std::uint32_t kDirMode = S_IFDIR | 0755U;
 
 // What the session's HEAD has under a path; an empty mode if it has nothing.
@@ -143,13 +147,14 @@ class VersionSource {
 // Writes the copies, in one write unit.
 class Freezer {
  public:
-  Freezer(const AgentOverlay& overlay, const PinnedGit& pinned, const HeadVersions& versions, FileSystem* source,
-          InUse in_use)
-      : overlay_(overlay),
+  Freezer(Agent& agent, const AgentOverlay& overlay, const PinnedGit& pinned, const HeadVersions& versions,
+          FileSystem* source)
+      : file_(agent.path()),
+        overlay_(overlay),
         pinned_(pinned),
         versions_(versions),
         source_(source),
-        in_use_(in_use),
+        in_use_(find_use(agent)),
         base_(overlay.base) {}
 
   Result<bool> run() {
@@ -157,16 +162,13 @@ class Freezer {
     UpperEdit edit(overlay_, tree, base_);
     tree_ = &tree;
     edit_ = &edit;
-    std::uint64_t bytes = 0;
-    for (const auto& [place, version] : versions_) bytes += version.bytes;
-    WARREN_TRY(overlay_.upper.reserve(bytes));  // before the first is written
+    WARREN_TRY(check_room());
     owner_ = tree.find("/")->there->owner;
     WARREN_TRY(thaw());
     WARREN_TRY(list_hidden_dirs());
     for (const auto& [place, version] : versions_) {
-      bool is_free = !is_at_or_below_one(place, hidden_dirs_) && !tree.is_gone(place) && !is_moved(place) &&
-                     !edit.has(tree.path_of(place));
-      if (is_free) WARREN_TRY(version.is_file() ? show(place, version) : hide(place));
+      bool is_shown = is_free(place) && !is_at_or_below_one(place, hidden_dirs_);
+      if (is_shown) WARREN_TRY(version.is_file() ? show(place, version) : hide(place));
       else WARREN_TRY(note_lost(place));
     }
     for (const std::string& dir : hidden_dirs_) WARREN_TRY(hide(dir));
@@ -175,6 +177,25 @@ class Freezer {
   }
 
  private:
+  // Before the first is written: what a full disk interrupts leaves a long log behind, and no room for the agent.
+  Status check_room() const {
+    std::uint64_t bytes = kRoomForAgent;
+    for (const auto& [place, version] : versions_) {
+      // To the log and to the file, and of smaller ones also the merge base.
+      std::uint64_t times = version.bytes > limits::kAncestorBytes ? 2 : 4;
+      if (version.is_file() && is_free(place)) bytes += times * version.bytes;
+    }
+    struct statvfs disk {};
+    if (::statvfs(file_.c_str(), &disk) != 0) return system_error(errno, "measure the free disk space");
+    if (bytes <= std::uint64_t{disk.f_bavail} * disk.f_frsize) return Ok{};
+    return Error(Code::kNoSpace, fmt::format("that needs {} MiB on the disk of the session", (bytes >> 20) + 1));
+  }
+
+  // Whether the session shows what the base has there.
+  bool is_free(const std::string& place) const {
+    return !tree_->is_gone(place) && !is_moved(place) && !edit_->has(tree_->path_of(place));
+  }
+
   // The base has that version again: it shows.
   Status thaw() {
     for (const UpperNode& node : tree_->nodes()) {
@@ -285,7 +306,6 @@ class Freezer {
     std::optional<Attributes> there = WARREN_TRY(base_.find(place));
     Attributes as = attributes_of(place, version, *written, there);
     if (written->is_symlink()) as.size = target.size();
-    WARREN_TRY(overlay_.upper.reserve(as.is_file() ? as.size : 0));
     Inode made = WARREN_TRY(edit_->adopt(path, place, as, target));
     if (as.is_file()) WARREN_TRY(copy_content(place, made, as.size));
     WARREN_TRY(overlay_.upper.restore(made, as));
@@ -350,6 +370,7 @@ class Freezer {
     return true;
   }
 
+  std::string file_;  // of the agent
   const AgentOverlay& overlay_;
   const PinnedGit& pinned_;
   const HeadVersions& versions_;
@@ -524,11 +545,20 @@ Result<Frozen> freeze_work_tree(Agent& agent) {
     source = WARREN_TRY(VersionSource::check_out(overlay->base_path, pinned->head, *versions));
   }
   auto unit = WARREN_TRY(overlay->upper.begin(UnitAccess::kWrite));
-  Freezer freezer(*overlay, *pinned, *versions, source ? &source->files() : nullptr, find_use(agent));
+  Freezer freezer(agent, *overlay, *pinned, *versions, source ? &source->files() : nullptr);
   bool has_changed = WARREN_TRY(freezer.run());
   if (!has_changed) return Frozen::kAsBefore;
   WARREN_TRY(unit->commit());
   return Frozen::kChanged;
+}
+
+std::string describe_unfrozen(const Result<Frozen>& frozen) {
+  constexpr std::string_view kShows = "the session shows what was committed in the project since its start";
+  if (!frozen.ok()) return fmt::format("{}: {}", kShows, frozen.error().message());
+  if (*frozen != Frozen::kTooMuch) return "";
+  return fmt::format(
+      "{}: that is more than {} files or {} MiB; `warren discard` starts it from what the project has now", kShows,
+      limits::kFrozenPaths, limits::kFrozenBytes >> 20);
 }
 
 Status freeze_served(const std::string& agent_path, Clock& clock) {

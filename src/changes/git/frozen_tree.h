@@ -35,5 +35,7 @@ enum class Frozen {
 Result<Frozen> freeze_work_tree(Agent& agent);
 // The same for an agent file that a command has just changed, if a run or a mount shows it.
 Status freeze_served(const std::string& agent_path, Clock& clock);
+// For the user: why what was committed since shows; "" if it does not.
+std::string describe_unfrozen(const Result<Frozen>& frozen);
 
 }  // namespace warren

@@ -75,7 +75,7 @@ bool is_scratch(std::string_view path) {
 }
 
 bool is_under_way(std::string_view path) {
-  return path == "MERGE_HEAD" || path == "CHERRY_PICK_HEAD" || path == "REVERT_HEAD" ||
+  return path == "MERGE_HEAD" || path == "CHERRY_PICK_HEAD" || path == "REVERT_HEAD" || path == "REBASE_HEAD" ||
          path.starts_with("rebase-merge/") || path.starts_with("rebase-apply/") || path.starts_with("sequencer/");
 }
 

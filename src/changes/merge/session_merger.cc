@@ -263,7 +263,10 @@ Status SessionMerger::take_added(const Job& job) {
   if (ours) {
     bool are_files = ours->is_file() && theirs.is_file();
     if (!are_files) return choose(job, fmt::format("{} has something else there", quote(options_.first)));
-    return merge_contents(job, "", fmt::format("{} has another one", quote(options_.first)));
+    // The base may lack it only now: the agent did see it then.
+    std::optional<std::string> seen;
+    if (job.file.change != nullptr) seen = WARREN_TRY(find_kept(second_, *job.file.change));
+    return merge_contents(job, seen.value_or(""), fmt::format("{} has another one", quote(options_.first)));
   }
   if (!WARREN_TRY(make_parents(job.goal))) {
     return choose(job, fmt::format("a directory above it is something else in {}", quote(options_.first)));

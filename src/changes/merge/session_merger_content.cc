@@ -47,8 +47,12 @@ Status SessionMerger::merge_contents(const Job& job, const std::optional<std::st
   if (is_large || !ancestor) return choose(job, fmt::format("{}, and it cannot be merged", why));
   std::string ours = WARREN_TRY(read_file(first_.merged, job.goal, {.size_bytes_max = limits::kPatchFileBytes}));
   std::string theirs = WARREN_TRY(read_file(second_.merged, there.path, {.size_bytes_max = limits::kPatchFileBytes}));
-  if (theirs == *ancestor && job.file.before) return Ok{};
-  if (ours == *ancestor && job.file.before) return replace(job, job.goal);
+  bool was_seen = job.file.before || !ancestor->empty();
+  if (theirs == *ancestor && was_seen) return Ok{};
+  if (ours == *ancestor && was_seen) {
+    ++report_.taken;
+    return replace(job, job.goal);
+  }
   if (is_binary(*ancestor) || is_binary(ours) || is_binary(theirs))
     return choose(job, fmt::format("{}, and it is not text", why));
   Merged merged = merge3(*ancestor, ours, theirs, {.ours = options_.first, .theirs = options_.second});

@@ -87,13 +87,19 @@ class InverseBuilder {
     return path;
   }
 
-  // The file that the apply left at this path: the same type, size, time and content. Not the same inode, because an
-  // undo restores copies.
+  // The node that the apply left at this path: with the content and mode that it wrote or, where those are not
+  // recorded, the same type, size and time. Not the same inode, because an undo restores copies, and not the same time,
+  // because git writes files again as they were.
   Result<std::optional<struct stat>> find_unchanged(const Step& step, const HostNode& node) {
     const std::string& path = step.path;
     std::optional<struct stat> there = WARREN_TRY(base_.find(path));
     if (!there) return there;
     HostNode now = HostNode::of(*there);
+    if (step.content != 0) {
+      if (now.type != node.type) return std::optional<struct stat>();
+      std::uint64_t content = WARREN_TRY(fingerprint_step(base_, step.kind, path, put_paths_));
+      return content == step.content ? there : std::optional<struct stat>();
+    }
     HostNode expected = node;
     auto in_place = in_place_.find(path);
     if (in_place != in_place_.end() && node.type != S_IFDIR) {
@@ -101,10 +107,6 @@ class InverseBuilder {
       if (in_place->second->kind == StepKind::kOverwrite) expected.size = in_place->second->new_node.size;
     }
     bool is_same = now.type == expected.type && now.size == expected.size && now.mtime == expected.mtime;
-    if (is_same && step.content != 0) {
-      std::uint64_t content = WARREN_TRY(fingerprint_step(base_, step.kind, path, put_paths_));
-      is_same = content == step.content;
-    }
     return is_same ? there : std::optional<struct stat>();
   }
 
@@ -142,7 +144,7 @@ class InverseBuilder {
     if (there) out.old_node = HostNode::of(*there);
     if (there && step.tree != 0) {
       HostTree::TreeDigest now = WARREN_TRY(base_.digest_tree(step.path, put_paths_));
-      if (now.value != step.tree) there.reset();
+      if (step.content == 0 && now.value != step.tree) there.reset();
       out.tree = now.value;
     }
     if (!there) conflict(step.path, "it was changed since the apply");

@@ -72,16 +72,7 @@ Result<ToServe> open_to_serve(const AgentOptions& options, Clock& clock) {
   Result<Dropped> dropped = drop_untouched(*agent);  // what is left hides the base, but loses nothing
   Result<Frozen> frozen = freeze_work_tree(*agent);  // if it fails, files show as the base has them
   bool is_other = (dropped.ok() && *dropped == Dropped::kSomething) || (frozen.ok() && *frozen == Frozen::kChanged);
-  ToServe opened;
-  if (!frozen.ok()) {
-    opened.warning = fmt::format("the session shows what was committed in the project since its start: {}",
-                                 frozen.error().message());
-  } else if (*frozen == Frozen::kTooMuch) {
-    opened.warning = fmt::format(
-        "the session shows what was committed in the project since its start: that is more than {} files or "
-        "{} MiB; `warren discard` starts it from what the project has now",
-        limits::kFrozenPaths, limits::kFrozenBytes >> 20);
-  }
+  ToServe opened{.agent = {}, .warning = describe_unfrozen(frozen)};
   if (is_other) {
     WARREN_TRY(agent->close());
     agent = WARREN_TRY(Agent::open(options, clock));

@@ -7,6 +7,7 @@
 #include "base/path.h"
 #include "base/printable.h"
 #include "changes/git/git_folder.h"
+#include "changes/git/git_under_way.h"
 #include "changes/git/left_in_git.h"
 #include "changes/git/stray_commits.h"
 #include "changes/left_out.h"
@@ -285,6 +286,8 @@ void print_commits(Context& context, const Arguments& args, const CommitsPlan& p
     print_self_running(out, plan);
     if (is_suspicious(plan.beyond)) out.print("  {}\n", out.name(describe_foreign(plan.beyond)));
     if (!args.has("dry-run")) print_merge_advice(out, plan.branch, plan.outlook);
+  } else if (plan.is_rebasing) {
+    out.print("the agent's commits are on its branch, which is being rebased\n");
   } else if (!plan.container.empty()) {
     out.print("the agent's commits are already in {}\n", out.name(plan.container));
   } else if (plan.found.is_head_squashed) {
@@ -334,6 +337,8 @@ Status print_left_out_git(Context& context, const AgentOverlay& overlay, const s
 
 void print_new_commits(Context& context, const AgentOverlay& overlay, const std::vector<TreeChange>& changes,
                        const std::vector<TreeChange>& left_out) {
+  Result<std::optional<GitUnderWay>> under_way = find_git_under_way(overlay, left_out);
+  if (under_way.ok() && *under_way) context.err.line(context.err.name(describe_under_way(**under_way)));
   Result<std::optional<AgentCommits>> found = find_commits(overlay);
   if (!found.ok()) {
     context.err.print("cannot tell what the agent has committed: {}\n", context.err.name(found.error().message()));

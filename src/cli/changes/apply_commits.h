@@ -36,6 +36,7 @@ struct CommitsPlan {
   CommitImport::Beyond beyond;                // what the commits change, and the session does not
   MergeOutlook outlook;                       // once they were brought
   std::string container;                      // without `taken`: what contains the agent's HEAD
+  bool is_rebasing = false;                   // HEAD is not on the branch that has the commits
   std::vector<CommitImport::Where> where;     // of each change; empty if no files are to be written
   std::size_t committed = 0;                  // changes that are not written as files, because the commits contain them
   std::vector<std::string> held;              // changes that must wait until the commits are merged
@@ -66,7 +67,8 @@ Status bring_commits(const Arguments& args, const AgentOverlay& overlay, Commits
 void print_commits(Context& context, const Arguments& args, const CommitsPlan& plan);
 Json commits_json(const CommitsPlan& plan);
 
-// Says on standard error which hooks and settings in .git are left out, and what commits there are.
+// Says on standard error which hooks and settings in .git are left out, what is under way there, and what commits there
+// are.
 Status print_left_out_git(Context& context, const AgentOverlay& overlay, const std::vector<TreeChange>& left_out);
 void print_new_commits(Context& context, const AgentOverlay& overlay, const std::vector<TreeChange>& changes,
                        const std::vector<TreeChange>& left_out);

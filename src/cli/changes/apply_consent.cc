@@ -1,5 +1,7 @@
 #include "cli/changes/apply_consent.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "agent/locate.h"
@@ -133,6 +135,29 @@ Result<std::vector<ApplyQuestion>> list_questions(const Arguments& args, const A
   std::optional<ProgramsQuestion> programs = WARREN_TRY(find_programs_question(overlay, changes));
   if (programs) all.push_back(std::move(programs->question));
   return all;
+}
+
+std::optional<ApplyQuestion> find_unfinished_question(const Arguments& args, const std::optional<GitUnderWay>& git,
+                                                      const std::vector<TreeChange>& changes) {
+  if (!git || args.has("yes")) return std::nullopt;
+  bool is_selected = args.has("interactive") || !args.all("PATH").empty();
+  bool has_unmerged = std::any_of(changes.begin(), changes.end(), [&](const TreeChange& change) {
+    return std::find(git->unmerged.begin(), git->unmerged.end(), change.path) != git->unmerged.end();
+  });
+  if (!has_unmerged && (is_selected || git->what.empty())) return std::nullopt;
+  return ApplyQuestion{.about = "git", .why = describe_under_way(*git), .agree = "--yes", .files = {}};
+}
+
+Result<bool> agrees_to_unfinished(Context& context, const ApplyQuestion& question) {
+  if (!is_terminal(context.input)) {
+    return Error(Code::kDenied, fmt::format("nothing was written: {}", question.why),
+                 "let the agent finish or abort it; a PATH applies files that are not part of it; --yes writes "
+                 "everything as it is, with conflict markers");
+  }
+  context.err.print("{}\n", context.err.name(question.why));
+  bool agrees = WARREN_TRY(ask_yes(context, "Apply everything as it is, with conflict markers?"));
+  if (!agrees) context.err.line("nothing was written");
+  return agrees;
 }
 
 std::string undo_command(const Arguments& args) {

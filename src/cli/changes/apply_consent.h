@@ -1,10 +1,12 @@
 // What apply asks before it writes to a base: on a terminal, or by options.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "changes/changes.h"
+#include "changes/git/git_under_way.h"
 #include "changes/upper/open_overlay.h"
 #include "cli/context.h"
 
@@ -19,13 +21,13 @@ Result<bool> agrees_to_base(Context& context, const Arguments& args, const Agent
 Result<bool> agrees_to_programs(Context& context, const Arguments& args, const AgentOverlay& overlay,
                                 const std::vector<TreeChange>& changes);
 
-// A question of the two functions above.
+// A question of the functions of this file.
 struct ApplyQuestion {
   struct File {
     std::string path;
     std::string runs;  // when it runs
   };
-  std::string about;  // "base", "home" or "programs"
+  std::string about;  // "base", "home", "programs", "git" or "commits"
   std::string why;
   std::string agree;        // the option that answers it
   std::vector<File> files;  // of "programs"
@@ -36,6 +38,13 @@ struct ApplyQuestion {
 enum class AskAbout { kBase, kBaseAndPrograms };
 Result<std::vector<ApplyQuestion>> list_questions(const Arguments& args, const AgentOverlay& overlay,
                                                   const std::vector<TreeChange>& changes, AskAbout what);
+
+// About a merge or rebase that the session stands in the middle of. nullopt without one, with --yes, and if a PATH or
+// the user has selected only files that git has merged.
+std::optional<ApplyQuestion> find_unfinished_question(const Arguments& args, const std::optional<GitUnderWay>& git,
+                                                      const std::vector<TreeChange>& changes);
+// Whether the user agrees to it now. Without a terminal it is an error that names the option.
+Result<bool> agrees_to_unfinished(Context& context, const ApplyQuestion& question);
 
 // The command that undoes what this apply did.
 std::string undo_command(const Arguments& args);

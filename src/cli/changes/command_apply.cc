@@ -157,7 +157,8 @@ Result<ApplyReport> apply_after_commits(Agent& agent, std::vector<TreeChange>& c
 }
 
 Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent& opened,
-                          std::vector<TreeChange> changes, ApplyOptions options, CommitsPlan* commits) {
+                          std::vector<TreeChange> changes, ApplyOptions options, CommitsPlan* commits,
+                          const std::optional<ApplyQuestion>& unfinished) {
   if (std::string state = state_of_apply(changes, commits); !is_wanted_state(args, state)) {
     return refuse_state(context, args, state);
   }
@@ -168,9 +169,11 @@ Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent&
   if (has_any && args.has("dry-run")) {
     questions =
         WARREN_TRY(list_questions(args, opened.overlay, changes, asks ? AskAbout::kBase : AskAbout::kBaseAndPrograms));
+    if (unfinished) questions.push_back(*unfinished);
     if (commits != nullptr) add_foreign_question(args, *commits, questions);
   }
   if (writes && !WARREN_TRY(agrees_to_base(context, args, opened.overlay))) return Exit::kFailed;
+  if (writes && unfinished && !WARREN_TRY(agrees_to_unfinished(context, *unfinished))) return Exit::kFailed;
   ResolvedConflicts conflicts;
   if (!args.has("force") && !asks) {
     conflicts = WARREN_TRY(resolve_conflicts(args, opened.overlay, changes, options.contents));
@@ -295,6 +298,7 @@ Result<std::optional<std::vector<TreeChange>>> choose(Context& context, const Ar
 Result<Exit> apply_selected(Context& context, const Arguments& args, OverlayAgent& opened, int targets) {
   std::vector<TreeChange> all = WARREN_TRY(list_changes(opened.overlay));
   std::optional<CommitsPlan> commits = WARREN_TRY(plan_commits(args, opened, all));
+  std::optional<GitUnderWay> git = WARREN_TRY(find_git_under_way(opened.overlay, all));
   std::vector<std::string> paths = WARREN_TRY(paths_of(args, opened.overlay));
   print_left_out_folders(context.err, leave_out_agent_folders(all, paths));
   std::vector<TreeChange> in_git = WARREN_TRY(leave_out_git(opened.overlay, all, paths));
@@ -307,12 +311,15 @@ Result<Exit> apply_selected(Context& context, const Arguments& args, OverlayAgen
   options.undo = WARREN_TRY(undo_limits(args));
   options.label = args.get("ID");
   CommitsPlan* plan = commits ? &*commits : nullptr;
+  if (plan != nullptr) plan->is_rebasing = git && git->is_rebase;
   if (plan != nullptr) WARREN_TRY(compare_with_commits(args, opened.overlay, *plan, all));
   std::optional<std::vector<TreeChange>> changes =
       WARREN_TRY(choose(context, args, opened.overlay, all, filter_of(paths, excluded_of(args)), plan, options));
   if (!changes) return Exit::kFailed;
+  std::optional<ApplyQuestion> unfinished = find_unfinished_question(args, git, *changes);
+  if (git && (targets == 1 || args.has("yes"))) context.err.line(context.err.name(describe_under_way(*git)));
   if (targets == 1) return write_elsewhere(context, args, opened.overlay, *changes, options.privileged);
-  return apply_chosen(context, args, opened, *std::move(changes), std::move(options), plan);
+  return apply_chosen(context, args, opened, *std::move(changes), std::move(options), plan, unfinished);
 }
 
 Result<Exit> run_apply(Context& context, const Arguments& given) {
@@ -344,7 +351,8 @@ std::vector<Option> apply_options() {
       {.name = "interactive", .letter = 'i', .help = "ask about each change, or each part of a file"},
       {.name = "yes",
        .letter = 'y',
-       .help = "also apply files that run by themselves, such as git hooks, and commits with work of others"},
+       .help = "also apply files that run by themselves, such as git hooks, commits with work of others, and the files "
+               "of an unfinished merge or rebase"},
       {.name = "trust-base",
        .value = "DIR",
        .help = "agree that the agent's base is DIR; needed once for an agent file from elsewhere",

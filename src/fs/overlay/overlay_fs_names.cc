@@ -399,7 +399,8 @@ Status OverlayFs::remove(Inode parent, std::string_view name, const Attributes& 
   if (below) WARREN_TRY(note_cover(parent, name, own, below));
   WARREN_TRY(remove_own(top, name, entry, own));
   if (!below) WARREN_TRY(end_cover(parent, name));
-  if (is_new_file && below) WARREN_TRY(upper_.remove_origin(own->inode));  // what it replaced
+  // What it replaced. The base may have lost that meanwhile.
+  if (is_new_file && (below || own->nlink <= 1)) WARREN_TRY(upper_.remove_origin(own->inode));
   std::string base_path = base_path_of(parent, name);
   if (below) WARREN_TRY(upper_.add_whiteout(top, path, seen.value_or(*below), base_path));
   if (entry.is_directory() && (!below || shows_another(entry.inode, base_path))) {

@@ -193,7 +193,8 @@ Status OverlayFs::replace(const Side& from, const Side& to) {
   WARREN_TRY(note_cover(to.parent, to.name, own, to.in_base));
   WARREN_TRY(from.in_base ? note_cover(from.parent, from.name, moved, from.in_base)
                           : end_cover(from.parent, from.name));
-  bool replaces_new_file = own && own->is_file() && to.in_base && find_copy(to.entry->inode) == nullptr;
+  bool is_new_there = own && own->is_file() && find_copy(to.entry->inode) == nullptr;
+  bool replaces_new_file = is_new_there && (to.in_base || own->nlink <= 1);
   if (to.entry) WARREN_TRY(remove_own(upper_to, to.name, *to.entry, own));
   if (replaces_new_file) WARREN_TRY(upper_.remove_origin(own->inode));
   WARREN_TRY(upper().rename(upper_from, from.name, upper_to, to.name, RenameMode::kReplace));

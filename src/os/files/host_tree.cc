@@ -318,12 +318,13 @@ Result<HostTree::TreeDigest> HostTree::digest(std::string_view path, const std::
   };
   auto add_node = [&](const std::string& at, const struct stat& node) -> Status {
     HostNode known = HostNode::of(node);
+    std::optional<std::uint64_t> inside;
+    if (content == DigestContent::kYes) inside = WARREN_TRY(digest_content(at, node));
     std::uint64_t numbers[] = {node.st_mode, known.size, static_cast<std::uint64_t>(known.mtime.seconds),
                                static_cast<std::uint64_t>(known.mtime.nanoseconds)};
-    add(numbers, sizeof numbers);
-    if (content == DigestContent::kNo) return Ok{};
-    std::uint64_t inside = WARREN_TRY(digest_content(at, node));
-    add(&inside, sizeof inside);
+    std::uint64_t written[] = {node.st_mode, inside.value_or(0)};
+    if (inside) add(written, sizeof written);
+    else add(numbers, sizeof numbers);
     return Ok{};
   };
   WARREN_TRY(add_node(std::string(path), info));
@@ -358,18 +359,19 @@ Result<std::uint64_t> HostTree::fingerprint_tree(std::string_view path,
   return whole.value;
 }
 
-Result<std::uint64_t> HostTree::digest_content(const std::string& path, const struct stat& node) {
+Result<std::optional<std::uint64_t>> HostTree::digest_content(const std::string& path, const struct stat& node) {
   std::uint64_t value = kDigestStart;
   if (S_ISLNK(node.st_mode)) {
     std::string target = WARREN_TRY(read_link(path));
     for (char c : target) value = (value ^ static_cast<unsigned char>(c)) * kDigestPrime;
-    return value;
+    return std::optional(value);
   }
-  if (!S_ISREG(node.st_mode)) return value;
+  if (!S_ISREG(node.st_mode)) return std::optional(value);
   Result<Fd> fd = open_file(path, O_RDONLY);
-  if (!fd.ok() && fd.error().code() == Code::kDenied) return value;
+  if (!fd.ok() && fd.error().code() == Code::kDenied) return std::optional<std::uint64_t>();
   Fd file = WARREN_TRY(std::move(fd));
-  return digest_host_content(file.get()).within(quote(path));
+  value = WARREN_TRY(digest_host_content(file.get()).within(quote(path)));
+  return std::optional(value);
 }
 
 Status HostTree::sync_dir(std::string_view path) {

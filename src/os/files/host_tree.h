@@ -88,8 +88,8 @@ class HostTree {
   };
   // Without the paths in `skipped` and what is below them.
   Result<TreeDigest> digest_tree(std::string_view path, const std::unordered_set<std::string>& skipped = {});
-  // Like digest_tree, and also of the content of files and the targets of links: notices a change that kept size and
-  // time. Reads everything. The content of a file that we may not read does not count.
+  // Of names, types, modes, the content of files and the targets of links: what was written again as it was has the
+  // same one. Reads everything. For a file that we may not read its size and time count. Never 0.
   Result<std::uint64_t> fingerprint_tree(std::string_view path, const std::unordered_set<std::string>& skipped = {});
 
   Result<HostMetadata> get_metadata(std::string_view path);
@@ -113,7 +113,8 @@ class HostTree {
   enum class DigestContent { kNo, kYes };
   Result<TreeDigest> digest(std::string_view path, const std::unordered_set<std::string>& skipped,
                             DigestContent content);
-  Result<std::uint64_t> digest_content(const std::string& path, const struct stat& node);
+  // nullopt if we may not read it.
+  Result<std::optional<std::uint64_t>> digest_content(const std::string& path, const struct stat& node);
 
   Fd top_;
   std::map<std::string, Fd, std::less<>> dirs_;  // open directories by path; closed when a directory moves
