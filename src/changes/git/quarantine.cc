@@ -1,6 +1,7 @@
 #include "changes/git/quarantine.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include "base/ascii.h"
 #include "base/path.h"
 #include "changes/apply/stage.h"
+#include "changes/git/git_refs.h"
 #include "os/error.h"
 #include "os/files/host_files.h"
 #include "os/files/host_tree.h"
@@ -24,16 +26,42 @@ bool is_hex(std::string_view text, std::size_t size) {
   return text.size() == size && std::all_of(text.begin(), text.end(), is_lower_hex_digit);
 }
 
+// Below "objects/"; "" for a change that is no object.
+std::string object_name_of(const TreeChange& change) {
+  bool is_there = change.after && change.after->is_file() && change.path.starts_with(kObjects);
+  std::string name = is_there ? change.path.substr(kObjects.size()) : std::string();
+  return object_file_of(name) == ObjectFile::kNone ? std::string() : name;
+}
+
+// Loose objects that the base's repository has, by name: "ab/cdef…". After a merge, it has most of them.
+Result<std::unordered_set<std::string>> list_known(Git& base, const std::vector<TreeChange>& all) {
+  std::unordered_set<std::string> known;
+  std::string ids;
+  for (const TreeChange& change : all) {
+    std::string name = object_name_of(change);
+    if (object_file_of(name) == ObjectFile::kLoose) ids += name.erase(2, 1) + "\n";
+  }
+  if (ids.empty()) return known;
+  base.set_variable("GIT_NO_LAZY_FETCH", "1");
+  std::string found = WARREN_TRY(base.ask_with({"cat-file", "--batch-check=%(objectname)"}, ids));
+  std::string_view rest = found;
+  while (!rest.empty()) {
+    std::string line(rest.substr(0, rest.find('\n')));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    if (is_object_id(line)) known.insert(line.insert(2, "/"));  // otherwise it is missing
+  }
+  return known;
+}
+
 class ObjectCopy {
  public:
-  ObjectCopy(const AgentOverlay& overlay, HostTree& host, std::string path)
-      : overlay_(overlay), host_(host), path_(std::move(path)) {}
+  ObjectCopy(const AgentOverlay& overlay, HostTree& host, std::string path, std::unordered_set<std::string> known)
+      : overlay_(overlay), host_(host), path_(std::move(path)), known_(std::move(known)) {}
 
   Status add(const TreeChange& change) {
-    if (!change.after || !change.after->is_file() || !change.path.starts_with(kObjects)) return Ok{};
-    std::string name = change.path.substr(kObjects.size());
+    std::string name = object_name_of(change);
+    if (name.empty() || known_.contains(name)) return Ok{};
     ObjectFile what = object_file_of(name);
-    if (what == ObjectFile::kNone) return Ok{};
     bytes_ += change.after->size;
     if (++count_ > limits::kGitObjects || bytes_ > limits::kGitObjectBytes || change.after->size > bytes_)
       return Error(Code::kTooLarge, "the agent's commits have too many or too large objects",
@@ -72,6 +100,7 @@ class ObjectCopy {
   const AgentOverlay& overlay_;
   HostTree& host_;
   std::string path_;
+  std::unordered_set<std::string> known_;
   std::size_t count_ = 0;
   std::uint64_t bytes_ = 0;
 };
@@ -111,7 +140,8 @@ Status make_quarantine(const AgentOverlay& overlay, const std::vector<TreeChange
   WARREN_TRY(make_host_dirs(path + "/objects/info", 0700));
   WARREN_TRY(borrow(base, path));
   auto host = WARREN_TRY(HostTree::open(path));
-  ObjectCopy copy(overlay, *host, path);
+  std::unordered_set<std::string> known = WARREN_TRY(list_known(base, all));
+  ObjectCopy copy(overlay, *host, path, std::move(known));
   for (const TreeChange& change : all) WARREN_TRY(copy.add(change));
   return Ok{};
 }
