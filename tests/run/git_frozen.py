@@ -324,12 +324,29 @@ class WhatTheAgentDoes(Frozen):
         self.warren("apply", "session:t")
         self.assertEqual((self.base / "file").read_text(), "newest\n")
 
-    def test_a_directory_that_git_made_again_and_the_host_deletes_is_not_written_unseen(self):
-        self.inside("rm -r dir; git checkout -q .; echo 1 > n", session="t")
-        self.git("rm", "-rq", "dir")
-        self.git("commit", "-qm", "gone")
-        self.assertIn("conflict: /dir/inner: it is as the agent's last commit has it", self.warren("apply", "session:t", status=1))
-        self.assertFalse((self.base / "dir").exists())
+    def test_what_the_host_does_in_a_directory_that_git_made_again_is_no_change(self):
+        self.write("dir/other", "1\n")
+        self.commit("other")
+        for again in ("rm -r dir; git checkout -q .", f"mv dir x; {BOT} stash -q -u; git stash drop -q"):
+            for host in (("rm", "-rq", "dir"), ("rm", "-q", "dir/inner"), ("mv", "dir/inner", "moved"), ("mv", "dir", "moved")):
+                with self.subTest(again, host=host):
+                    self.inside(f"{again}; echo 1 > n", session="t")
+                    self.git(*host)
+                    self.git("commit", "-qm", "of the host")
+                    self.assertEqual(self.warren("diff", "session:t"), "A f /n\n")
+                    self.assertIn("1 added", self.warren("apply", "session:t"))
+                    self.git("reset", "-q", "--hard", "HEAD~1")
+                    (self.base / "n").unlink()
+
+    def test_a_directory_that_both_have_made(self):
+        self.inside("echo 1 > n", session="t")
+        (self.base / "both").mkdir()
+        self.write("both/host", "1\n")
+        self.commit("of the host")
+        self.inside("mkdir both; echo 1 > both/agent", session="t")
+        self.assertEqual(self.warren("diff", "session:t"), "A f /both/agent\nA f /n\n")
+        self.warren("apply", "session:t")
+        self.assertEqual(sorted(path.name for path in (self.base / "both").iterdir()), ["agent", "host"])
 
     def test_an_edit_of_what_showed_for_a_moment_is_asked_about(self):
         self.git("branch", "older", "HEAD~1")

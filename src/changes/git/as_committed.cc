@@ -74,7 +74,7 @@ class Comparison {
       bool is_in_head = committed.contains(change.path);
       bool is_as_in_head = change.after ? is_in_head && !dirty.contains(change.path) : !is_in_head;
       if (!is_as_in_head) continue;
-      bool is_known = own->contains(change.path) || WARREN_TRY(was_frozen(change));
+      bool is_known = own->contains(change.path) || is_never_seen(change) || WARREN_TRY(was_frozen(change));
       if (is_known || WARREN_TRY(is_as_seen_first(change))) left_out_.insert(change.path);
       else change.is_set_back = !WARREN_TRY(was_known(change, pinned));
     }
@@ -145,6 +145,14 @@ class Comparison {
     std::string listed = WARREN_TRY(git.ask({"diff-files", "-z", "--name-only", "--no-renames", "--diff-filter=MT"}));
     for (const std::string& name : split_at_nul(listed)) dirty.insert("/" + name);
     return dirty;
+  }
+
+  // Whether the base's version came after the agent's, or the base deleted the file: in a directory that git made
+  // again, or that both have made.
+  static bool is_never_seen(const TreeChange& change) {
+    if (change.is_unseen || !change.before) return true;
+    if (change.seen) return false;
+    return is_surely_older(change.after ? change.after->ctime : change.known_at, change.before->ctime);
   }
 
   // Whether the base's newer version did not show.
