@@ -198,6 +198,33 @@ class WhatTheAgentDoes(Frozen):
         self.assertNotIn("conflict: /new/file", said)
         self.assertEqual((self.base / "dir/added").read_text(), "1\n")
 
+    def test_other_nodes_where_others_have_put_some_are_a_conflict(self):
+        ways = {"moved": "mv run.sh taken", "linked": "ln -s x taken", "into": "mv run.sh taken-link", "instead": "echo agent > taken-link",
+                "dir": "mv dir taken-dir"}
+        for session in ways:
+            self.inside("echo 1 > n; git status --short > /dev/null", session=session)
+        (self.base / "taken-link").symlink_to("file")
+        (self.base / "taken-dir").mkdir()
+        self.write("taken-dir/file", "of the host\n")
+        self.host_commit("taken", "of the host\n")
+        for session, way in ways.items():
+            with self.subTest(way=way):
+                self.inside(way, session=session)
+                path = "/" + way.split()[-1]
+                self.assertIn(f"conflict: {path}: ", self.warren("apply", f"session:{session}", status=1))
+                self.assertIn(session, self.world.sessions())
+        self.assertEqual(self.git("status", "--short"), "")
+        self.warren("apply", "session:moved", "--force")
+        self.assertEqual((self.base / "taken").read_text(), "#!/bin/sh\n")
+        self.assertFalse((self.base / "run.sh").exists())
+
+    def test_a_new_directory_where_others_have_put_one_takes_nothing_from_it(self):
+        self.inside("mkdir new; mv dir/inner new/program")
+        self.assertEqual(self.warren("diff", "session:s"), "A f /mine\nR f /dir/inner -> /new/program\n")
+        self.apply()
+        self.assertEqual((self.base / "new/deep/file").read_text(), "1\n")
+        self.assertTrue((self.base / "new/program").exists())
+
     def test_what_the_agent_removes_stays_removed(self):
         self.inside("rm -r lib; mv run.sh program")
         self.inside("test ! -e lib; test ! -e run.sh; test -x program")

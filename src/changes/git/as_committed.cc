@@ -44,6 +44,7 @@ class Comparison {
     if (!base.ok() || !*base || (*base)->commit.empty()) return Ok{};
     Result<std::optional<Paths>> newer = list_between(pinned->head, (*base)->commit);
     if (!newer.ok() || !*newer) return Ok{};  // there is no git, or the base does not have the commit any more
+    find_replaced();
     std::vector<std::size_t> candidates;
     for (std::size_t i = 0; i < changes_.size(); ++i) {
       if (is_candidate(changes_[i], **newer)) candidates.push_back(i);
@@ -75,8 +76,9 @@ class Comparison {
       bool is_as_in_head = change.after ? is_in_head && !dirty.contains(change.path) : !is_in_head;
       if (!is_as_in_head) continue;
       bool is_known = own->contains(change.path) || WARREN_TRY(was_frozen(change));
-      if (is_known || WARREN_TRY(is_as_seen_first(change))) left_out_.insert(change.path);
-      else change.is_set_back = !WARREN_TRY(was_known(change, pinned));
+      is_known = is_known || WARREN_TRY(is_as_seen_first(change));
+      if (is_known && !is_replaced(change)) left_out_.insert(change.path);
+      if (!is_known) change.is_set_back = !WARREN_TRY(was_known(change, pinned));
     }
     return Ok{};
   }
@@ -84,6 +86,26 @@ class Comparison {
   Status set_back_all(const std::vector<std::size_t>& candidates, const PinnedGit& pinned) {
     for (std::size_t i : candidates) changes_[i].is_set_back = !WARREN_TRY(was_known(changes_[i], pinned));
     return Ok{};
+  }
+
+  // Something of another type, or from elsewhere, took the name of a node of the base: that decides about both, also if
+  // HEAD has nothing of that name.
+  void find_replaced() {
+    Paths deleted;
+    for (const TreeChange& change : changes_) {
+      if (!change.after) deleted.insert(change.path);
+    }
+    for (const TreeChange& change : changes_) {
+      if (change.after && deleted.contains(change.path)) replaced_.insert(change.path);
+    }
+  }
+
+  bool is_replaced(const TreeChange& change) const {
+    if (change.after || replaced_.empty()) return false;
+    for (std::string_view path = change.path; path != "/"; path = split_parent(path).parent) {
+      if (replaced_.contains(std::string(path))) return true;
+    }
+    return false;
   }
 
   static bool is_candidate(const TreeChange& change, const Paths& newer) {
@@ -149,6 +171,7 @@ class Comparison {
 
   // Whether the base's newer version did not show.
   Result<bool> was_frozen(const TreeChange& change) {
+    if (change.kind == TreeChangeKind::kDeleted && change.is_unseen) return true;  // in a directory that was hidden
     auto unit = WARREN_TRY(overlay_.upper.begin(UnitAccess::kRead));
     std::optional<Cover> cover = WARREN_TRY(overlay_.upper.find_cover(change.place));
     std::optional<Attributes> seen = cover ? cover->seen : change.seen;
@@ -179,6 +202,7 @@ class Comparison {
   const AgentOverlay& overlay_;
   std::vector<TreeChange>& changes_;
   Git git_;
+  Paths replaced_;  // names of the base that another node of the agent has
   Paths left_out_;
   std::optional<Paths> applied_;
 };
