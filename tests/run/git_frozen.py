@@ -225,6 +225,19 @@ class WhatTheAgentDoes(Frozen):
         self.assertEqual((self.base / "new/deep/file").read_text(), "1\n")
         self.assertTrue((self.base / "new/program").exists())
 
+    def test_what_the_agent_removes_while_the_host_is_on_a_branch_without_it(self):
+        self.inside(f"echo more >> run.sh; echo more >> dir/inner; mv run.sh tool; echo tool > run.sh; {COMMIT} more; git status --short > /dev/null", session="t")
+        self.inside(f"echo more >> run.sh; {COMMIT} more", session="u")
+        self.git("checkout", "-q", "-b", "without")
+        self.git("rm", "-rq", "run.sh", "dir")
+        self.git("commit", "-qm", "without")
+        self.assertEqual(self.inside("rm -r run.sh dir; git status --short", session="t").stdout, " D dir/added\n D dir/inner\n D run.sh\n?? tool\n")
+        self.assertEqual(self.inside("mv run.sh moved; git status --short", session="u").stdout, " D run.sh\n?? moved\n")
+        self.git("checkout", "-q", "main")
+        self.assertEqual(self.inside("git status --short", session="t").stdout, " D dir/added\n D dir/inner\n D run.sh\n?? tool\n")
+        self.assertEqual(self.inside("git status --short; tail -n1 moved", session="u").stdout, " D run.sh\n?? moved\nmore\n")
+        self.assertIn("D d /dir", self.warren("diff", "session:t"))
+
     def test_what_the_agent_removes_stays_removed(self):
         self.inside("rm -r lib; mv run.sh program")
         self.inside("test ! -e lib; test ! -e run.sh; test -x program")
@@ -275,6 +288,45 @@ class WhatTheAgentDoes(Frozen):
         self.assertEqual(self.inside("git status --short; cat moved/inner").stdout, "?? mine\ninner\n")
         self.git("checkout", "-q", "-b", "other", "HEAD~2")
         self.assertEqual(self.inside("git status --short; cat moved/inner").stdout, "?? mine\ninner\n")
+
+    def test_a_rename_of_a_directory_that_is_not_committed(self):
+        self.inside("git mv dir moved", session="t")
+        before = self.inside("git status --short; cat moved/*", session="t").stdout
+        self.assertEqual(before, "R  dir/added -> moved/added\nR  dir/inner -> moved/inner\n1\ninner\n")
+        self.write("dir/more", "1\n")
+        self.host_commit("dir/inner", "of the host\n")
+        self.assertEqual(self.inside("git status --short; cat moved/*", session="t").stdout, before)
+        self.git("rm", "-rq", "dir")
+        self.git("commit", "-qm", "gone")
+        self.assertEqual(self.inside("git status --short; cat moved/*", session="t").stdout, before)
+        self.git("checkout", "-q", "-b", "other", "HEAD~3")
+        self.assertEqual(self.inside("git status --short; cat moved/*", session="t").stdout, before)
+        self.inside(f"{COMMIT} moved; git mv moved again", session="t")
+        self.git("checkout", "-q", "main~1")
+        said = self.inside("git status --short; cat again/*", session="t").stdout
+        self.assertEqual(said, "R  moved/added -> again/added\nR  moved/inner -> again/inner\n1\ninner\n")
+
+    def test_a_rename_of_a_directory_after_the_host_has_committed(self):
+        self.inside("echo 1 > n; git status --short > /dev/null", session="t")
+        self.host_commit("dir/inner", "of the host\n")
+        self.inside("git mv dir moved; grep -q inner moved/inner", session="t")
+        said = self.inside(f"git status --short -uno; {COMMIT} moved; cat moved/inner", session="t").stdout
+        self.assertEqual(said, "R  dir/added -> moved/added\nR  dir/inner -> moved/inner\ninner\n")
+        self.apply("t")
+        self.git("merge", "-q", "--no-edit", "warren/t")
+        self.assertEqual((self.base / "moved/inner").read_text(), "of the host\n")
+
+    def test_directories_that_the_agent_has_swapped(self):
+        for name in ("one", "two"):
+            (self.base / name).mkdir()
+            self.write(f"{name}/file", f"{name}\n")
+        self.commit("two directories")
+        self.inside("mv one t; mv two one; mv t two", session="t")
+        self.write("one/file", "of the host\n")
+        self.host_commit("two/file", "of the host, too\n")
+        self.assertEqual(self.inside(f"cat one/file two/file; {COMMIT} swapped", session="t").stdout, "two\none\n")
+        self.host_commit("file", "newest\n")
+        self.assertEqual(self.inside("git status --short; cat one/file two/file", session="t").stdout, "two\none\n")
 
     def test_a_directory_that_the_host_has_moved(self):
         self.git("mv", "dir", "elsewhere")

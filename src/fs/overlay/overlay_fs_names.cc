@@ -181,6 +181,25 @@ Result<std::optional<Attributes>> OverlayFs::find_to_hide(Inode parent, std::str
   return is_own_name && is_frozen(*copy) ? copy->seen : std::optional<Attributes>();
 }
 
+// The same for a name that the agent removes or moves away. A file of the base that it has changed or replaced may be
+// missing there only for now, because the host is on another branch: the agent's removal holds when it is back.
+Result<std::optional<Attributes>> OverlayFs::find_to_keep_hidden(Inode parent, std::string_view name) {
+  std::optional<Attributes> below = WARREN_TRY(find_to_hide(parent, name));
+  if (below) return below;
+  std::optional<Attributes> own = WARREN_TRY(find_in_upper(parent, name));
+  if (!own || own->is_directory()) return below;
+  std::string base_path = base_path_of(parent, name);
+  Copy* copy = find_copy(number_of(own->inode));
+  std::optional<Attributes> seen = copy && copy->base_path == base_path ? copy->seen : std::nullopt;
+  if (!seen) {
+    std::optional<Cover> cover = WARREN_TRY(upper_.find_cover(base_path));
+    if (cover) seen = cover->seen;
+  }
+  if (!seen || seen->is_directory()) return below;
+  seen->nlink = 1;  // nothing else in the base is known to be that node
+  return seen;
+}
+
 Result<std::optional<Attributes>> OverlayFs::find_in(Inode parent, std::string_view name) {
   Dir* dir = WARREN_TRY(enter(parent));
   std::optional<Attributes> top = WARREN_TRY(find_in_upper(parent, name));
@@ -379,7 +398,7 @@ Status OverlayFs::remove(Inode parent, std::string_view name, const Attributes& 
   Inode top = WARREN_TRY(upper_dir(parent));
   Dir& dir = dirs_.at(parent);
   std::optional<Attributes> own = WARREN_TRY(find_in_upper(parent, name));
-  std::optional<Attributes> below = WARREN_TRY(find_to_hide(parent, name));
+  std::optional<Attributes> below = WARREN_TRY(find_to_keep_hidden(parent, name));
   if (below && WARREN_TRY(whiteouts_of(parent, dir))->contains(name)) below.reset();
   std::optional<Attributes> seen;
   if (below && own) seen = WARREN_TRY(find_seen(parent, name, own));
