@@ -198,6 +198,25 @@ class WhatTheAgentDoes(Frozen):
         self.assertNotIn("conflict: /new/file", said)
         self.assertEqual((self.base / "dir/added").read_text(), "1\n")
 
+    def test_what_the_agent_has_merged_and_the_host_reverts_is_no_change(self):
+        for session, more in (("t", "true"), ("u", f"echo 1 > own; git add own; {COMMIT} own")):
+            with self.subTest(session=session):
+                self.inside("echo 1 > n; rm n; git stash list", session=session)
+                self.write("added", "of the host\n")
+                self.host_commit("file", f"for {session}\n")
+                self.inside(f"{BOT} merge -q warren/base; {more}", session=session)
+                self.git("revert", "--no-edit", "HEAD")
+                said = self.warren("diff", f"session:{session}")
+                self.assertNotIn("/file", said)
+                self.assertNotIn("/added", said)
+                self.apply(session)
+                if session == "u":
+                    self.git("merge", "-q", "--no-edit", "warren/u")
+                    self.apply(session)
+                self.assertNotIn(session, self.world.sessions())
+                self.assertEqual((self.base / "file").read_text(), "newer\n")
+                self.assertFalse((self.base / "added").exists())
+
     def test_other_nodes_where_others_have_put_some_are_a_conflict(self):
         ways = {"moved": "mv run.sh taken", "linked": "ln -s x taken", "into": "mv run.sh taken-link", "instead": "echo agent > taken-link",
                 "dir": "mv dir taken-dir"}
