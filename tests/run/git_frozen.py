@@ -200,6 +200,65 @@ class WhatTheAgentDoes(Frozen):
         self.assertNotIn("conflict: /new/file", said)
         self.assertEqual((self.base / "dir/added").read_text(), "1\n")
 
+    def test_what_the_agent_has_merged_and_the_host_reverts_is_no_change(self):
+        for session, more in (("t", "true"), ("u", f"echo 1 > own; git add own; {COMMIT} own")):
+            with self.subTest(session=session):
+                self.inside("echo 1 > n; rm n; git stash list", session=session)
+                self.write("added", "of the host\n")
+                self.host_commit("file", f"for {session}\n")
+                self.inside(f"{BOT} merge -q warren/base; {more}", session=session)
+                self.git("revert", "--no-edit", "HEAD")
+                said = self.warren("diff", f"session:{session}")
+                self.assertNotIn("/file", said)
+                self.assertNotIn("/added", said)
+                self.apply(session)
+                if session == "u":
+                    self.git("merge", "-q", "--no-edit", "warren/u")
+                    self.apply(session)
+                self.assertNotIn(session, self.world.sessions())
+                self.assertEqual((self.base / "file").read_text(), "newer\n")
+                self.assertFalse((self.base / "added").exists())
+
+    def test_other_nodes_where_others_have_put_some_are_a_conflict(self):
+        ways = {"moved": "mv run.sh taken", "linked": "ln -s x taken", "into": "mv run.sh taken-link", "instead": "echo agent > taken-link",
+                "dir": "mv dir taken-dir"}
+        for session in ways:
+            self.inside("echo 1 > n; git status --short > /dev/null", session=session)
+        (self.base / "taken-link").symlink_to("file")
+        (self.base / "taken-dir").mkdir()
+        self.write("taken-dir/file", "of the host\n")
+        self.host_commit("taken", "of the host\n")
+        for session, way in ways.items():
+            with self.subTest(way=way):
+                self.inside(way, session=session)
+                path = "/" + way.split()[-1]
+                self.assertIn(f"conflict: {path}: ", self.warren("apply", f"session:{session}", status=1))
+                self.assertIn(session, self.world.sessions())
+        self.assertEqual(self.git("status", "--short"), "")
+        self.warren("apply", "session:moved", "--force")
+        self.assertEqual((self.base / "taken").read_text(), "#!/bin/sh\n")
+        self.assertFalse((self.base / "run.sh").exists())
+
+    def test_a_new_directory_where_others_have_put_one_takes_nothing_from_it(self):
+        self.inside("mkdir new; mv dir/inner new/program")
+        self.assertEqual(self.warren("diff", "session:s"), "A f /mine\nR f /dir/inner -> /new/program\n")
+        self.apply()
+        self.assertEqual((self.base / "new/deep/file").read_text(), "1\n")
+        self.assertTrue((self.base / "new/program").exists())
+
+    def test_what_the_agent_removes_while_the_host_is_on_a_branch_without_it(self):
+        self.inside(f"echo more >> run.sh; echo more >> dir/inner; mv run.sh tool; echo tool > run.sh; {COMMIT} more; git status --short > /dev/null", session="t")
+        self.inside(f"echo more >> run.sh; {COMMIT} more", session="u")
+        self.git("checkout", "-q", "-b", "without")
+        self.git("rm", "-rq", "run.sh", "dir")
+        self.git("commit", "-qm", "without")
+        self.assertEqual(self.inside("rm -r run.sh dir; git status --short", session="t").stdout, " D dir/added\n D dir/inner\n D run.sh\n?? tool\n")
+        self.assertEqual(self.inside("mv run.sh moved; git status --short", session="u").stdout, " D run.sh\n?? moved\n")
+        self.git("checkout", "-q", "main")
+        self.assertEqual(self.inside("git status --short", session="t").stdout, " D dir/added\n D dir/inner\n D run.sh\n?? tool\n")
+        self.assertEqual(self.inside("git status --short; tail -n1 moved", session="u").stdout, " D run.sh\n?? moved\nmore\n")
+        self.assertIn("D d /dir", self.warren("diff", "session:t"))
+
     def test_what_the_agent_removes_stays_removed(self):
         self.inside("rm -r lib; mv run.sh program")
         self.inside("test ! -e lib; test ! -e run.sh; test -x program")
@@ -270,6 +329,45 @@ class WhatTheAgentDoes(Frozen):
         self.assertEqual(self.inside("git status --short; cat moved/inner").stdout, "?? mine\ninner\n")
         self.git("checkout", "-q", "-b", "other", "HEAD~2")
         self.assertEqual(self.inside("git status --short; cat moved/inner").stdout, "?? mine\ninner\n")
+
+    def test_a_rename_of_a_directory_that_is_not_committed(self):
+        self.inside("git mv dir moved", session="t")
+        before = self.inside("git status --short; cat moved/*", session="t").stdout
+        self.assertEqual(before, "R  dir/added -> moved/added\nR  dir/inner -> moved/inner\n1\ninner\n")
+        self.write("dir/more", "1\n")
+        self.host_commit("dir/inner", "of the host\n")
+        self.assertEqual(self.inside("git status --short; cat moved/*", session="t").stdout, before)
+        self.git("rm", "-rq", "dir")
+        self.git("commit", "-qm", "gone")
+        self.assertEqual(self.inside("git status --short; cat moved/*", session="t").stdout, before)
+        self.git("checkout", "-q", "-b", "other", "HEAD~3")
+        self.assertEqual(self.inside("git status --short; cat moved/*", session="t").stdout, before)
+        self.inside(f"{COMMIT} moved; git mv moved again", session="t")
+        self.git("checkout", "-q", "main~1")
+        said = self.inside("git status --short; cat again/*", session="t").stdout
+        self.assertEqual(said, "R  moved/added -> again/added\nR  moved/inner -> again/inner\n1\ninner\n")
+
+    def test_a_rename_of_a_directory_after_the_host_has_committed(self):
+        self.inside("echo 1 > n; git status --short > /dev/null", session="t")
+        self.host_commit("dir/inner", "of the host\n")
+        self.inside("git mv dir moved; grep -q inner moved/inner", session="t")
+        said = self.inside(f"git status --short -uno; {COMMIT} moved; cat moved/inner", session="t").stdout
+        self.assertEqual(said, "R  dir/added -> moved/added\nR  dir/inner -> moved/inner\ninner\n")
+        self.apply("t")
+        self.git("merge", "-q", "--no-edit", "warren/t")
+        self.assertEqual((self.base / "moved/inner").read_text(), "of the host\n")
+
+    def test_directories_that_the_agent_has_swapped(self):
+        for name in ("one", "two"):
+            (self.base / name).mkdir()
+            self.write(f"{name}/file", f"{name}\n")
+        self.commit("two directories")
+        self.inside("mv one t; mv two one; mv t two", session="t")
+        self.write("one/file", "of the host\n")
+        self.host_commit("two/file", "of the host, too\n")
+        self.assertEqual(self.inside(f"cat one/file two/file; {COMMIT} swapped", session="t").stdout, "two\none\n")
+        self.host_commit("file", "newest\n")
+        self.assertEqual(self.inside("git status --short; cat one/file two/file", session="t").stdout, "two\none\n")
 
     def test_a_directory_that_the_host_has_moved(self):
         self.git("mv", "dir", "elsewhere")

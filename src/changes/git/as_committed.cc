@@ -41,42 +41,57 @@ class Comparison {
     std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(overlay_));
     if (!pinned || pinned->head.empty()) return Ok{};
     Result<std::optional<GitHeads>> base = find_base_heads(overlay_);
-    if (!base.ok() || !*base || (*base)->commit.empty()) return Ok{};
+    if (!base.ok() || !*base || (*base)->commit.empty() || (*base)->commit == pinned->head) return Ok{};
     Result<std::optional<Paths>> newer = list_between(pinned->head, (*base)->commit);
     if (!newer.ok() || !*newer) return Ok{};  // there is no git, or the base does not have the commit any more
+    Status related = relate(*pinned, (*base)->commit, **newer);
+    find_replaced();
     std::vector<std::size_t> candidates;
     for (std::size_t i = 0; i < changes_.size(); ++i) {
       if (is_candidate(changes_[i], **newer)) candidates.push_back(i);
     }
     if (candidates.empty()) return Ok{};
-    Status compared = compare(*pinned, (*base)->commit, candidates);
+    Status compared = related.ok() ? compare(*pinned, candidates) : std::move(related);
     if (!compared.ok()) return set_back_all(candidates, *pinned);
     if (!left_out_.empty()) leave_out(changes_, [&](const TreeChange& one) { return left_out_.contains(one.path); });
     return Ok{};
   }
 
  private:
-  Status compare(const PinnedGit& pinned, const std::string& base, std::vector<std::size_t> candidates) {
+  // Finds the last commit that both have. What the base has changed since is newer as well: it may be back at the
+  // versions of the start, after the agent has merged others.
+  Status relate(const PinnedGit& pinned, const std::string& base, Paths& newer) {
     std::optional<GitHeads> heads = WARREN_TRY(find_git_heads(overlay_.merged, "/.git"));
-    std::string agent = heads ? heads->commit : "";
-    if (agent.empty()) return Error(Code::kCorrupt, "the agent's repository has no HEAD");
-    std::optional<ScratchDir> borrowed = WARREN_TRY(borrow_commit(overlay_, changes_, agent, git_));
-    Captured common = WARREN_TRY(git_.run({"merge-base", base, agent}));
+    agent_ = heads ? heads->commit : "";
+    if (agent_.empty()) return Error(Code::kCorrupt, "the agent's repository has no HEAD");
+    std::optional<ScratchDir> borrowed = WARREN_TRY(borrow_commit(overlay_, changes_, agent_, git_));
+    if (borrowed) borrowed_.emplace(*std::move(borrowed));
+    Captured common = WARREN_TRY(git_.run({"merge-base", base, agent_}));
     if (common.status != 0) return Ok{};  // not related
-    std::optional<Paths> pending = WARREN_TRY(list_between(std::string(trimmed(common.output, kWhitespace)), agent));
-    std::optional<Paths> own = WARREN_TRY(list_between(pinned.head, agent));
+    common_ = trimmed(common.output, kWhitespace);
+    if (common_ == pinned.head) return Ok{};
+    std::optional<Paths> since = WARREN_TRY(list_between(common_, base));
+    if (since) newer.merge(*since);
+    return Ok{};
+  }
+
+  Status compare(const PinnedGit& pinned, std::vector<std::size_t> candidates) {
+    if (common_.empty()) return Ok{};
+    std::optional<Paths> pending = WARREN_TRY(list_between(common_, agent_));
+    std::optional<Paths> own = WARREN_TRY(list_between(pinned.head, agent_));
     if (!pending || !own) return Error(Code::kCorrupt, "the agent's commits are incomplete");
     std::erase_if(candidates, [&](std::size_t i) { return pending->contains(changes_[i].path); });
-    Paths committed = WARREN_TRY(list_committed(agent, candidates));
-    Paths dirty = WARREN_TRY(list_dirty(agent, candidates));
+    Paths committed = WARREN_TRY(list_committed(agent_, candidates));
+    Paths dirty = WARREN_TRY(list_dirty(agent_, candidates));
     for (std::size_t i : candidates) {
       TreeChange& change = changes_[i];
       bool is_in_head = committed.contains(change.path);
       bool is_as_in_head = change.after ? is_in_head && !dirty.contains(change.path) : !is_in_head;
       if (!is_as_in_head) continue;
       bool is_known = own->contains(change.path) || is_never_seen(change) || WARREN_TRY(was_frozen(change));
-      if (is_known || WARREN_TRY(is_as_seen_first(change))) left_out_.insert(change.path);
-      else change.is_set_back = !WARREN_TRY(was_known(change, pinned));
+      is_known = is_known || WARREN_TRY(is_as_seen_first(change));
+      if (is_known && !is_replaced(change)) left_out_.insert(change.path);
+      if (!is_known) change.is_set_back = !WARREN_TRY(was_known(change, pinned));
     }
     return Ok{};
   }
@@ -84,6 +99,26 @@ class Comparison {
   Status set_back_all(const std::vector<std::size_t>& candidates, const PinnedGit& pinned) {
     for (std::size_t i : candidates) changes_[i].is_set_back = !WARREN_TRY(was_known(changes_[i], pinned));
     return Ok{};
+  }
+
+  // Something of another type, or from elsewhere, took the name of a node of the base: that decides about both, also if
+  // HEAD has nothing of that name.
+  void find_replaced() {
+    Paths deleted;
+    for (const TreeChange& change : changes_) {
+      if (!change.after) deleted.insert(change.path);
+    }
+    for (const TreeChange& change : changes_) {
+      if (change.after && deleted.contains(change.path)) replaced_.insert(change.path);
+    }
+  }
+
+  bool is_replaced(const TreeChange& change) const {
+    if (change.after || replaced_.empty()) return false;
+    for (std::string_view path = change.path; path != "/"; path = split_parent(path).parent) {
+      if (replaced_.contains(std::string(path))) return true;
+    }
+    return false;
   }
 
   static bool is_candidate(const TreeChange& change, const Paths& newer) {
@@ -187,6 +222,10 @@ class Comparison {
   const AgentOverlay& overlay_;
   std::vector<TreeChange>& changes_;
   Git git_;
+  std::optional<ScratchDir> borrowed_;  // with the agent's objects
+  std::string agent_;                   // its HEAD
+  std::string common_;                  // "" if the base's HEAD is not related to it
+  Paths replaced_;                      // names of the base that another node of the agent has
   Paths left_out_;
   std::optional<Paths> applied_;
 };

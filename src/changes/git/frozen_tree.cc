@@ -348,7 +348,10 @@ class Freezer {
   // The upper layer's directory that shows the base's `place`, also if the base does not have it any more. False if it
   // shows something else.
   Result<bool> make_dir(std::string_view path, std::string_view place) {
-    if (const UpperNode* node = tree_->find(path)) return node->node.is_directory() && node->base_path == place;
+    if (const UpperNode* node = tree_->find(path)) {
+      if (!node->node.is_directory() || node->base_path != place) return false;
+      return keep_dir(*node, std::string(place));
+    }
     if (edit_->has(path)) return true;
     if (tree_->is_gone(place)) return false;
     if (!WARREN_TRY(make_dir(split_parent(path).parent, split_parent(place).parent))) return false;
@@ -367,6 +370,15 @@ class Freezer {
     Inode made = WARREN_TRY(edit_->adopt(path, place, as, ""));
     WARREN_TRY(overlay_.upper.restore(made, as));
     WARREN_TRY(overlay_.upper.put_cover({.base_path = std::string(place), .seen = as, .at = {}}));
+    return true;
+  }
+
+  // A directory of the upper layer that the base no longer has: if the agent removes it, it stays removed.
+  Result<bool> keep_dir(const UpperNode& node, const std::string& place) {
+    bool has_record = node.origin != nullptr && node.origin->seen;
+    if (!has_record || tree_->covers().contains(place) || WARREN_TRY(base_.find(place))) return true;
+    WARREN_TRY(overlay_.upper.put_cover({.base_path = place, .seen = node.origin->seen, .at = {}}));
+    has_changed_ = true;
     return true;
   }
 
@@ -457,31 +469,24 @@ Status leave_out_own_additions(Git& git, const std::string& start, const std::st
   return Ok{};
 }
 
-// What a commit has under a path; an empty mode for nothing, and for what is no file.
-Result<HeadVersion> find_version(Git& git, const std::string& commit, std::string_view path) {
-  std::string listed = WARREN_TRY(git.ask({"ls-tree", "-z", "--full-tree", commit, "--", std::string(path.substr(1))}));
-  std::size_t space = listed.find(' ');
-  std::size_t tab = listed.find('\t');
-  bool is_file = space != listed.npos && tab != listed.npos && space < tab && listed.compare(space + 1, 4, "blob") == 0;
-  if (!is_file) return HeadVersion{};
-  std::size_t id = listed.rfind(' ', tab) + 1;
-  return HeadVersion{.mode = listed.substr(0, space), .id = listed.substr(id, tab - id), .now_id = {}};
-}
-
-// Below a directory that the agent has renamed, the base's files show under other paths: what HEAD has there counts.
-Status follow_renamed_dirs(const AgentOverlay& overlay, Git& git, const std::string& commit, std::string_view newer,
+// Below a directory that the agent has renamed, the base's files show under other paths. What HEAD has there counts; as
+// long as the rename is not committed, HEAD has them under the old ones. `own` is what the agent's commits have
+// changed.
+Status follow_renamed_dirs(const AgentOverlay& overlay, const HeadVersions& since_start, const HeadVersions& own,
                            HeadVersions& versions) {
   auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
   TreeFinder base(overlay.base);
   UpperTree tree = WARREN_TRY(UpperTree::read(overlay, base));
   std::erase_if(versions, [&](const auto& one) { return tree.path_of(one.first) != one.first; });
-  HeadVersions since_start = list_versions(newer);
-  git.set_variable("GIT_LITERAL_PATHSPECS", "1");
-  for (const auto& [place, version] : since_start) {
+  for (const auto& [place, of_start] : since_start) {
     std::string path = tree.path_of(place);
     if (path == place) continue;
-    HeadVersion shown = WARREN_TRY(find_version(git, commit, path));
-    shown.now_id = version.now_id;
+    auto committed = own.find(path);
+    if (committed == own.end() || !committed->second.is_file()) committed = own.find(place);
+    // If HEAD has neither, the agent has renamed the directory again after its commit.
+    bool is_committed = committed != own.end() && committed->second.is_file();
+    HeadVersion shown = is_committed ? committed->second : of_start;
+    shown.now_id = of_start.now_id;
     versions[place] = std::move(shown);
   }
   return Ok{};
@@ -509,17 +514,18 @@ Result<std::optional<HeadVersions>> find_versions(const AgentOverlay& overlay, c
     if (made) borrowed.emplace(std::move(*made));
   }
   const std::vector<std::string> compare{"diff-tree", "-r", "-t", "-z", "--raw", "--no-renames", "--no-abbrev"};
-  auto differing = [&](const std::string& from) {
+  auto differing = [&](const std::string& from, const std::string& to) {
     std::vector<std::string> words = compare;
-    words.insert(words.end(), {from, head});
+    words.insert(words.end(), {from, to});
     return git.run(words);
   };
-  Captured listed = WARREN_TRY(differing(commit));
-  Captured newer = WARREN_TRY(differing(pinned.head));
-  if (listed.status != 0 || newer.status != 0)
+  Captured listed = WARREN_TRY(differing(commit, head));
+  Captured newer = WARREN_TRY(differing(pinned.head, head));
+  Captured own = WARREN_TRY(differing(commit, pinned.head));
+  if (listed.status != 0 || newer.status != 0 || own.status != 0)
     return std::optional(HeadVersions());  // the base lacks the commit by now
   HeadVersions versions = list_versions(listed.output);
-  WARREN_TRY(follow_renamed_dirs(overlay, git, commit, newer.output, versions));
+  WARREN_TRY(follow_renamed_dirs(overlay, list_versions(newer.output), list_versions(own.output), versions));
   WARREN_TRY(leave_out_own_additions(git, pinned.head, commit, versions));
   if (versions.size() > limits::kFrozenPaths) return std::optional<HeadVersions>();
   WARREN_TRY(leave_out_live(overlay, pinned, versions));

@@ -193,6 +193,7 @@ class OverlayFs final : public FileSystem {
   Result<std::optional<Attributes>> find_in_upper(Inode parent, std::string_view name);
   Result<std::optional<Attributes>> find_in_base(const Dir& dir, std::string_view name);
   Result<std::optional<Attributes>> find_to_hide(Inode parent, std::string_view name);
+  Result<std::optional<Attributes>> find_to_keep_hidden(Inode parent, std::string_view name);
   Result<Names*> whiteouts_of(Inode number, Dir& dir);
   Result<std::optional<Inode>> find_base_dir(Inode parent, std::string_view name, const Copy* copy);
   Status join_base(Inode number, Dir& dir);

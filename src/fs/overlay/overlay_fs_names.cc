@@ -191,6 +191,20 @@ Result<std::optional<Attributes>> OverlayFs::find_to_hide(Inode parent, std::str
   return copy && copy->seen ? copy->seen : own;
 }
 
+// The same for a name that the agent removes or moves away. A file of the base that it has changed or replaced may be
+// missing there only for now, because the host is on another branch: the agent's removal holds when it is back.
+Result<std::optional<Attributes>> OverlayFs::find_to_keep_hidden(Inode parent, std::string_view name) {
+  std::optional<Attributes> below = WARREN_TRY(find_to_hide(parent, name));
+  if (below) return below;
+  std::optional<Attributes> own = WARREN_TRY(find_in_upper(parent, name));
+  Copy* copy = own && !own->is_directory() ? find_copy(number_of(own->inode)) : nullptr;
+  bool is_of_base = copy != nullptr && copy->base_path == base_path_of(parent, name) && copy->seen;
+  if (!is_of_base || copy->seen->is_directory()) return below;
+  std::optional<Attributes> seen = copy->seen;
+  seen->nlink = 1;  // nothing else in the base is known to be that node
+  return seen;
+}
+
 Result<std::optional<Attributes>> OverlayFs::find_in(Inode parent, std::string_view name) {
   Dir* dir = WARREN_TRY(enter(parent));
   std::optional<Attributes> top = WARREN_TRY(find_in_upper(parent, name));
@@ -389,7 +403,7 @@ Status OverlayFs::remove(Inode parent, std::string_view name, const Attributes& 
   Inode top = WARREN_TRY(upper_dir(parent));
   Dir& dir = dirs_.at(parent);
   std::optional<Attributes> own = WARREN_TRY(find_in_upper(parent, name));
-  std::optional<Attributes> below = WARREN_TRY(find_to_hide(parent, name));
+  std::optional<Attributes> below = WARREN_TRY(find_to_keep_hidden(parent, name));
   if (below && WARREN_TRY(whiteouts_of(parent, dir))->contains(name)) below.reset();
   std::optional<Attributes> seen;
   if (below && own) seen = WARREN_TRY(find_seen(parent, name, own));

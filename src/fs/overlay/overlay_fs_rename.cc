@@ -93,6 +93,7 @@ Status OverlayFs::rename(Inode parent, std::string_view name, Inode new_parent, 
     Side to = WARREN_TRY(look_at(new_parent, new_name));
     WARREN_TRY(check_rename(from, to, mode));
     if (to.entry && to.entry->inode == from.entry->inode) return Ok{};
+    if (mode != RenameMode::kExchange) from.in_base = WARREN_TRY(find_to_keep_hidden(parent, name));
     bool moves_dir = from.entry->is_directory() || (to.entry && to.entry->is_directory());
     if (moves_dir) WARREN_TRY(settle_moves(followed_));  // at a third place, the rows of before would show nothing
     WARREN_TRY(bring_up(from));

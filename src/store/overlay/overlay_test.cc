@@ -491,6 +491,34 @@ TEST_F(OverlayTest, ANameThatIsFreeAgainIsRecordedAnew) {
   EXPECT_EQ(world_->rows->find_cover("/d/g").value()->seen->size, 1U);
 }
 
+TEST_F(OverlayTest, WhatIsRemovedOrMovedStaysSoIfTheBaseHadLostItForAWhile) {
+  start();
+  for (std::string_view name : {"/removed", "/moved", "/replaced", "/own"}) put(name, "from the base\n");
+  write("/removed", "changed\n");
+  write("/moved", "changed\n");
+  write("/new", "new\n");
+  ASSERT_OK(rename(fs(), "/new", "/replaced"));
+  std::filesystem::create_directory(host("/away"));
+  std::vector<std::string> lost{"/removed", "/moved", "/replaced"};
+  for (const std::string& name : lost) std::filesystem::rename(host(name), host("/away" + name));
+  restart();
+  ASSERT_OK(unlink(fs(), "/removed"));
+  ASSERT_OK(rename(fs(), "/moved", "/elsewhere"));
+  ASSERT_OK(unlink(fs(), "/replaced"));
+  write("/only here", "1\n");
+  ASSERT_OK(unlink(fs(), "/only here"));
+  for (const std::string& name : lost) std::filesystem::rename(host("/away" + name), host(name));
+  put("/only here", "of the host\n");
+  for (int opened = 0; opened < 2; ++opened) {
+    for (const std::string& name : lost) EXPECT_EQ(error_of(read_file(fs(), name)), Code::kNotFound) << name;
+    EXPECT_EQ(read("/elsewhere"), "changed\n");
+    EXPECT_EQ(read("/own"), "from the base\n");
+    EXPECT_EQ(read("/only here"), "of the host\n");  // the agent never knew one of the base
+    restart();
+  }
+  expect_sound();
+}
+
 TEST_F(OverlayTest, ARemovedDirectoryHasTheRecordOfItsFirstRemovedFile) {
   start();
   ASSERT_OK(unlink(fs(), "/d/deep/er/f"));
