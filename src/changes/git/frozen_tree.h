@@ -20,11 +20,6 @@
 
 namespace warren {
 
-namespace limits {
-inline constexpr std::size_t kFrozenPaths = 20'000;
-inline constexpr std::uint64_t kFrozenBytes = std::uint64_t{256} << 20;
-}  // namespace limits
-
 enum class Frozen {
   kAsBefore,  // nothing was written
   kChanged,   // the agent has to be opened again, if it was opened before
