@@ -44,8 +44,12 @@ TEST(Intent, WithoutStepsSurvivesToo) {
 TEST(Intent, OfAnOlderVersionIsRead) {
   Intent intent{.staging = ".warren-apply-1", .steps = {}, .changes = {}};
   auto number = [](std::uint64_t value) { return std::string(reinterpret_cast<const char*>(&value), sizeof value); };
-  std::string body = number(intent.staging.size()) + intent.staging + number(1) + number(1) + number(2) + "/a" +
-                     std::string(15 * 8, '\0') + number(0);
+  std::string body = number(intent.staging.size());
+  body += intent.staging;
+  for (std::uint64_t value : {1, 1, 2}) body += number(value);
+  body += "/a";
+  body.append(15 * 8, '\0');
+  body += number(0);
   intent.steps = {Step{.kind = StepKind::kTakeOut, .path = "/a"}};
   for (const std::string& bytes : {"warren-apply-3\n" + body, "warren-apply-4\n" + body + number(0)}) {
     Result<Intent> back = decode_intent(bytes);
