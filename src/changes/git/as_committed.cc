@@ -63,7 +63,9 @@ class Comparison {
     std::optional<ScratchDir> borrowed = WARREN_TRY(borrow_commit(overlay_, changes_, agent, git_));
     Captured common = WARREN_TRY(git_.run({"merge-base", base, agent}));
     if (common.status != 0) return Ok{};  // not related
-    std::optional<Paths> pending = WARREN_TRY(list_between(std::string(trimmed(common.output, kWhitespace)), agent));
+    std::string merge_base(trimmed(common.output, kWhitespace));
+    for (std::size_t i : candidates) changes_[i].common = merge_base;
+    std::optional<Paths> pending = WARREN_TRY(list_between(merge_base, agent));
     std::optional<Paths> own = WARREN_TRY(list_between(pinned.head, agent));
     if (!pending || !own) return Error(Code::kCorrupt, "the agent's commits are incomplete");
     std::erase_if(candidates, [&](std::size_t i) { return pending->contains(changes_[i].path); });
