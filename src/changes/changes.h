@@ -44,6 +44,9 @@ struct TreeChange {
   // The version in a commit of the agent's that the base has too: later changes of the agent are changes to that one,
   // whatever it saw before.
   std::optional<std::string> committed;
+  // The newest commit that the agent's HEAD and the base's have in common, if the base's has another version of this
+  // path than that of the session's start; else "".
+  std::string common;
   // In the base this was one of several names of the node. Changes to its other names alter the node's ctime.
   bool is_lost_link = false;
   // It would replace, overwrite or move something in the base that was hidden from the agent: it is never applied.

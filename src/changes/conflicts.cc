@@ -7,6 +7,7 @@
 #include "base/path.h"
 #include "changes/compare.h"
 #include "changes/git/as_committed.h"
+#include "changes/git/git_ancestor.h"
 #include "fs/path_ops.h"
 #include "text/diff/merge3.h"
 
@@ -22,6 +23,13 @@ Result<std::optional<std::string>> find_ancestor(const AgentOverlay& overlay, co
   if (change.committed) return change.committed;
   auto view = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
   return overlay.upper.find_ancestor(change.after->inode);
+}
+
+// The version to compare and merge with. Never to decide whether there is a conflict: what git has is not what the
+// agent saw for certain.
+Result<std::optional<std::string>> find_merge_base(const AgentOverlay& overlay, const TreeChange& change) {
+  std::optional<std::string> ancestor = WARREN_TRY(find_ancestor(overlay, change));
+  return ancestor ? std::move(ancestor) : find_git_ancestor(overlay, change);
 }
 
 // If only times changed, or a new file has the old content, there is no conflict.
@@ -122,6 +130,7 @@ Result<std::vector<ApplyConflict>> find_conflicts(const AgentOverlay& overlay, c
     std::optional<std::string> why = WARREN_TRY(find_reason(overlay, change));
     if (!why || has_only_other_times(overlay, change, asked)) continue;
     ApplyConflict conflict{change.path, *std::move(why)};
+    conflict.is_deletion = change.kind == TreeChangeKind::kDeleted;
     conflict.is_incomplete = WARREN_TRY(is_missing_parts(overlay, change));
     if (conflict.is_incomplete) conflict.why += ", and a part of the agent's version was only there and is lost";
     conflicts.push_back(std::move(conflict));
@@ -145,7 +154,7 @@ Result<std::string> read_seen(const AgentOverlay& overlay, const TreeChange& cha
     if (change.before->is_symlink()) return read_link(overlay.base, change.base_path);
     return read_file(overlay.base, change.base_path, {.size_bytes_max = limits::kPatchFileBytes});
   }
-  std::optional<std::string> ancestor = WARREN_TRY(find_ancestor(overlay, change));
+  std::optional<std::string> ancestor = WARREN_TRY(find_merge_base(overlay, change));
   if (ancestor) return *std::move(ancestor);
   return Error(Code::kConflict,
                fmt::format("{}: {}, and the version that the agent started from was not kept, so its change cannot be "
@@ -160,7 +169,7 @@ Result<std::optional<MergedChange>> merge_change_or_mark(const AgentOverlay& ove
   if (!is_pair || change.before->size > limits::kPatchFileBytes || change.after->size > limits::kPatchFileBytes)
     return none;
   if (change.touches_hidden) return none;  // the agent's file must not get what was hidden from it
-  std::optional<std::string> ancestor = WARREN_TRY(find_ancestor(overlay, change));
+  std::optional<std::string> ancestor = WARREN_TRY(find_merge_base(overlay, change));
   if (!ancestor && !change.seen) ancestor.emplace();  // both have added it
   if (!ancestor) return none;
   std::string ours = WARREN_TRY(read_file(overlay.merged, change.path));

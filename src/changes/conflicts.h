@@ -18,6 +18,7 @@ struct ApplyConflict {
   bool is_encrypted = false;
   // A part of the agent's file was only in the base's file, which has changed: there is nothing whole to write.
   bool is_incomplete = false;
+  bool is_deletion = false;  // the agent has deleted it
 };
 
 // Compares the base's nodes that are changed with what the agent saw. A node is unchanged if inode, type, size, mtime,
@@ -33,18 +34,18 @@ Result<bool> is_as_agent_saw(const AgentOverlay& overlay, const TreeChange& chan
 Result<std::optional<std::string>> find_kept(const AgentOverlay& overlay, const TreeChange& change);
 
 // What the agent first saw of the file that it changed: the base's content, or, where the base has changed since, the
-// stored ancestor. kConflict if that was not kept.
+// stored ancestor, or the version that git has (changes/git/git_ancestor.h). kConflict if there is none of them.
 Result<std::string> read_seen(const AgentOverlay& overlay, const TreeChange& change);
 
-// Merges the agent's and the base's version of a text file. nullopt if it cannot be merged automatically: the stored
-// ancestor is missing, it is not text, or both changed the same lines.
+// Merges the agent's and the base's version of a text file. nullopt if it cannot be merged automatically: there is
+// neither a stored ancestor nor one in git, it is not text, or both changed the same lines.
 Result<std::optional<std::string>> merge_change(const AgentOverlay& overlay, const TreeChange& change);
 
 struct MergedChange {
   std::string text;  // with conflict markers if both changed the same lines
   bool is_clean = true;
 };
-// nullopt if it is not text, or there is no stored ancestor. A file that both have added is merged
+// nullopt if it is not text, or there is no ancestor. A file that both have added is merged
 // with an empty one: what differs is between markers.
 Result<std::optional<MergedChange>> merge_change_or_mark(const AgentOverlay& overlay, const TreeChange& change);
 

@@ -19,7 +19,7 @@ Result<SessionSummary> summarise_session(const SessionDir& session, Clock& clock
   Result<std::optional<AgentCommits>> commits = std::optional<AgentCommits>();
   if (!in_git.empty()) commits = find_commits(opened.overlay);
   IgnoredPaths ignored;
-  if (commits.ok() && *commits) ignored = WARREN_TRY(find_ignored(opened.overlay, changes));
+  if (commits.ok() && *commits) ignored = WARREN_TRY(find_ignored(opened.overlay, changes, Rules::kAgent));
   leave_out(changes, [&](const TreeChange& change) { return ignored.contains(change.path); });
   SessionSummary summary{.changes = summarise(changes), .files = {}, .left = {}};
   summary.left = WARREN_TRY(list_left_with_agent(*opened.agent, opened.overlay, in_git));

@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import shutil
+import subprocess
 import sys
 import unittest
 
@@ -349,6 +350,36 @@ class WorkOfOthers(State):
         self.warren("apply", "session:s", "--keep")
         self.inside("git add -A; " + f"{COMMIT} both")
         self.assertIn("git stash push", self.apply())
+
+    def test_files_that_were_applied_after_a_commit_and_another_change_are_not_asked_about(self):
+        for session, words in (("path", ("file",)), ("files", ("--no-commits",))):
+            with self.subTest(session):
+                self.inside(f"sed -i 's/of/OF/' file; {COMMIT} own; echo more >> file", session=session)
+                self.warren("apply", f"session:{session}", *words, "--keep")
+                self.assertNotIn("not a change of this session", self.warren("diff", f"session:{session}"))
+                self.assertIn("once your local changes are committed or stashed: file", self.apply(session))
+                self.assertEqual(self.git("show", f"warren/{session}:file"), "OF the base")
+                self.assertEqual((self.base / "file").read_text(), "OF the base\nmore\n")
+                self.git("checkout", "-q", "file")
+
+    def test_a_file_that_the_user_changed_after_it_was_applied_is_asked_about(self):
+        self.inside(f"sed -i 's/of/OF/' file; {COMMIT} own; echo more >> file")
+        self.warren("apply", "session:s", "file", "--keep")
+        self.write("file", "of the user\n")
+        self.assertIn("not a change of this session: /file", self.asked())
+
+    def test_the_command_that_is_printed_for_names_with_signs_works(self):
+        for name in ("_config.yml", "@types/a.ts", "-rf", "=x", ",x", "%x", "+x", ".x", "x_-+=@%,.y"):
+            (self.base / name).parent.mkdir(exist_ok=True)
+            self.write(name, "1\n")
+        self.inside(f"echo 1 > p; git add -A; {COMMIT} all")
+        said = self.warren("apply", "session:s", "--yes")
+        command = next(line for line in said.splitlines() if "git stash push" in line).split("   brings")[0]
+        subprocess.run(["sh", "-ec", command], cwd=self.base, check=True, capture_output=True,
+                       env=self.world.environment() | {"GIT_AUTHOR_NAME": "t", "GIT_AUTHOR_EMAIL": "t@example.org",
+                                                       "GIT_COMMITTER_NAME": "t", "GIT_COMMITTER_EMAIL": "t@example.org"})
+        self.assertEqual(self.git("status", "--short"), "")
+        self.assertEqual(self.git("rev-parse", "HEAD"), self.git("rev-parse", "warren/s"))
 
     def test_what_the_agent_sets_back_to_its_start_is_no_change(self):
         for way in ("reset -q --hard", "checkout -q .", "stash -q"):

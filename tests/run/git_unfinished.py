@@ -49,6 +49,8 @@ class Unfinished(State):
         self.assertIn("branch warren/s: 1 commit", self.apply())
         self.git("merge", "-q", "warren/s")
         self.assertEqual((self.base / "file").read_text(), "one\nboth\nthree\n")
+        self.apply()
+        self.assertEqual(self.world.sessions(), [], "what git has left of the rebase keeps the session")
 
     def test_commits_that_were_brought_are_not_those_of_a_detached_head(self):
         self.both_change_a_file()

@@ -77,6 +77,7 @@ class Comparison {
 
   Status compare(const PinnedGit& pinned, std::vector<std::size_t> candidates) {
     if (common_.empty()) return Ok{};
+    for (std::size_t i : candidates) changes_[i].common = common_;
     std::optional<Paths> pending = WARREN_TRY(list_between(common_, agent_));
     std::optional<Paths> own = WARREN_TRY(list_between(pinned.head, agent_));
     if (!pending || !own) return Error(Code::kCorrupt, "the agent's commits are incomplete");

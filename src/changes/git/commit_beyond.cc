@@ -77,18 +77,32 @@ Result<bool> was_touched(const AgentOverlay& overlay, const std::string& path) {
   return removed.has_value();
 }
 
-// Files that the base has from this agent: it committed them after they were applied.
-std::unordered_set<std::string> list_applied_files(const AgentOverlay& overlay) {
+// Files that the base has from this agent, which has committed them, too.
+struct AppliedFiles {
   std::unordered_set<std::string> paths;
+  std::unordered_map<std::string, HostNode> written;  // by the last apply of each
+
+  // Whether nobody has changed it since.
+  bool is_as_written(const std::string& path, const std::optional<Attributes>& now) const {
+    auto found = written.find(path);
+    if (found == written.end() || !now) return false;
+    const HostNode& node = found->second;
+    return (now->mode & S_IFMT) == node.type && now->size == node.size && now->mtime == node.mtime;
+  }
+};
+
+AppliedFiles list_applied_files(const AgentOverlay& overlay) {
+  AppliedFiles applied;
   Result<HostIdentity> file = identify_host_node(overlay.agent_path);
-  Result<std::vector<KeptApply>> kept = list_kept();
-  if (!file.ok() || !kept.ok()) return paths;  // then the user is asked
+  Result<std::vector<KeptApply>> kept = list_kept();  // the newest first
+  if (!file.ok() || !kept.ok()) return applied;       // then the user is asked
   for (const KeptApply& one : *kept) {
     bool is_own = one.record.kind == RecordKind::kApply && one.record.inode == file->inode && one.record.intent;
     if (!is_own) continue;
-    for (const Step& step : one.record.intent->steps) paths.insert(step.path);
+    for (const Step& step : one.record.intent->steps) applied.paths.insert(step.path);
+    for (const AppliedChange& change : one.record.intent->changes) applied.written.emplace(change.path, change.written);
   }
-  return paths;
+  return applied;
 }
 
 }  // namespace
@@ -250,17 +264,17 @@ Result<bool> CommitImport::contains_newer(const std::string& common, const std::
 }
 
 // What the work tree shows as it was committed is the base's. What it shows otherwise, the agent has taken back, if it
-// has touched it; else the base has changed since.
+// has touched it; else the base has changed since, unless it has what the agent made of it later, by an apply.
 Result<CommitImport::Beyond> CommitImport::sort_candidates(const std::unordered_map<std::string, Candidate>& candidates,
                                                            bool is_base_behind) {
   Beyond beyond;
   if (candidates.empty()) return beyond;
   std::unordered_set<std::string> dirty = WARREN_TRY(list_dirty_candidates(candidates));
-  std::unordered_set<std::string> applied = list_applied_files(overlay_);
+  AppliedFiles applied = list_applied_files(overlay_);
   {
     auto unit = WARREN_TRY(overlay_.upper.begin(UnitAccess::kRead));
     std::vector<std::string> paths = WARREN_TRY(list_applied_paths(overlay_.upper));
-    applied.insert(paths.begin(), paths.end());
+    applied.paths.insert(paths.begin(), paths.end());
   }
   for (const auto& [name, one] : candidates) {
     std::string path = "/" + name;
@@ -269,9 +283,9 @@ Result<CommitImport::Beyond> CommitImport::sort_candidates(const std::unordered_
     if (is_own && is_base_behind) is_own = !WARREN_TRY(has_in_base(name));
     if (!is_own) is_own = WARREN_TRY(was_touched(overlay_, path));
     bool has_removed_it = is_own && one.status == 'D' && is_as_committed;  // itself, whatever the base has
-    if (has_removed_it) continue;
+    if (has_removed_it || (!is_own && applied.is_as_written(path, one.shown))) continue;
     bool is_harmless = is_as_committed && !is_base_behind;
-    if (is_harmless && (is_own || applied.contains(path) || WARREN_TRY(is_as_at_start(path)))) continue;
+    if (is_harmless && (is_own || applied.paths.contains(path) || WARREN_TRY(is_as_at_start(path)))) continue;
     (is_own && !is_as_committed ? beyond.taken_back : beyond.foreign).push_back(std::move(path));
   }
   std::sort(beyond.foreign.begin(), beyond.foreign.end());

@@ -32,13 +32,16 @@ std::set<std::string> list_dirs_above(const std::vector<TreeChange>& changes) {
   return dirs;
 }
 
-// Gives a temporary work tree the rules that the agent sees in these directories.
-Status write_rules(const AgentOverlay& overlay, const std::set<std::string>& dirs, const std::string& work) {
+// Gives a temporary work tree the rules of these directories.
+Status write_rules(const AgentOverlay& overlay, const std::set<std::string>& dirs, Rules rules,
+                   const std::string& work) {
   auto host = WARREN_TRY(HostTree::open(work));
+  FileSystem& from = rules == Rules::kBase ? overlay.base : overlay.merged;
   auto write = [&](const std::string& path) -> Status {
-    Result<Attributes> node = lstat(overlay.merged, path);
+    Result<Attributes> node = lstat(from, path);
     if (!node.ok() || !node->is_file() || node->size > kRuleBytes) return Ok{};
-    return write_for_git(overlay, {.path = path, .node = *node}, *host, path.substr(1), std::nullopt);
+    std::string content = WARREN_TRY(read_file(from, path));
+    return write_for_git(overlay, {.path = path, .node = *node}, *host, path.substr(1), content);
   };
   constexpr const char* kRules = ".gitignore";
   WARREN_TRY(write(join_path("/", kRules)));
@@ -48,12 +51,12 @@ Status write_rules(const AgentOverlay& overlay, const std::set<std::string>& dir
 
 // Those of the changes and of the directories that a rule matches.
 Result<std::unordered_set<std::string>> list_matching(const AgentOverlay& overlay,
-                                                      const std::vector<TreeChange>& changes) {
+                                                      const std::vector<TreeChange>& changes, Rules rules) {
   std::set<std::string> dirs = list_dirs_above(changes);
   ScratchDir scratch = WARREN_TRY(ScratchDir::make("ignored"));
   std::string work = scratch.path() + "/work";
   WARREN_TRY(make_host_dirs(work, 0700));
-  WARREN_TRY(write_rules(overlay, dirs, work));
+  WARREN_TRY(write_rules(overlay, dirs, rules, work));
   std::string names;
   for (const std::string& dir : dirs) names += dir.substr(1) + "/" + '\0';
   for (const TreeChange& change : changes) {
@@ -96,11 +99,11 @@ Result<std::unordered_set<std::string>> list_tracked(const std::string& base) {
 
 }  // namespace
 
-Result<IgnoredPaths> find_ignored(const AgentOverlay& overlay, const std::vector<TreeChange>& changes) {
+Result<IgnoredPaths> find_ignored(const AgentOverlay& overlay, const std::vector<TreeChange>& changes, Rules rules) {
   IgnoredPaths ignored;
   TreeFinder base(overlay.base);
   if (changes.empty() || !WARREN_TRY(base.find("/.git"))) return ignored;
-  std::unordered_set<std::string> matching = WARREN_TRY(list_matching(overlay, changes));
+  std::unordered_set<std::string> matching = WARREN_TRY(list_matching(overlay, changes, rules));
   if (matching.empty()) return ignored;
   std::unordered_set<std::string> tracked = WARREN_TRY(list_tracked(overlay.base_path));
   for (const TreeChange& change : changes) {

@@ -14,8 +14,13 @@ namespace warren {
 // By the path of a change: the topmost directory above it that git ignores, or the path itself.
 using IgnoredPaths = std::unordered_map<std::string, std::string>;
 
-// By the rules that the agent sees, which it may have changed. What the base's index has is not ignored. Empty without
-// a repository.
-Result<IgnoredPaths> find_ignored(const AgentOverlay& overlay, const std::vector<TreeChange>& changes);
+// Whose .gitignore files count.
+enum class Rules {
+  kBase,
+  kAgent,  // what the agent sees, which it may have changed: never to keep something out of sight
+};
+
+// What the base's index has is not ignored. Empty without a repository.
+Result<IgnoredPaths> find_ignored(const AgentOverlay& overlay, const std::vector<TreeChange>& changes, Rules rules);
 
 }  // namespace warren

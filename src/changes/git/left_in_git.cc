@@ -28,11 +28,11 @@ constexpr std::string_view kStashReference = "refs/stash";
 
 // Git makes them again, or they say only where it was. Those that end with '/' are folders.
 constexpr std::string_view kScratch[] = {
-    "index",       "HEAD",       "ORIG_HEAD",  "FETCH_HEAD", "COMMIT_EDITMSG", "MERGE_MSG",        "MERGE_MODE",
-    "MERGE_RR",    "SQUASH_MSG", "AUTO_MERGE", "gc.log",     "gc.pid",         "TAG_EDITMSG",      "NOTES_EDITMSG",
-    "info/refs",   "logs/",      "worktrees/", "rr-cache/",  "refs/remotes/",  "NOTES_MERGE_MSG",  "lost-found/",
-    "lfs/cache/",  "lfs/tmp/",   "gitk.cache", "branches/",  "index.lock",     "EDIT_DESCRIPTION", "refs/warren/",
-    "refs/bisect/"};
+    "index",        "HEAD",       "ORIG_HEAD",  "FETCH_HEAD", "COMMIT_EDITMSG", "MERGE_MSG",        "MERGE_MODE",
+    "MERGE_RR",     "SQUASH_MSG", "AUTO_MERGE", "gc.log",     "gc.pid",         "TAG_EDITMSG",      "NOTES_EDITMSG",
+    "info/refs",    "logs/",      "worktrees/", "rr-cache/",  "refs/remotes/",  "NOTES_MERGE_MSG",  "lost-found/",
+    "lfs/cache/",   "lfs/tmp/",   "gitk.cache", "branches/",  "index.lock",     "EDIT_DESCRIPTION", "refs/warren/",
+    "refs/bisect/", "REBASE_HEAD"};
 // Where a submodule's own files begin, below "modules/NAME/".
 constexpr std::string_view kFolders[] = {"refs",      "objects",   "hooks",     "info",         "logs",
                                          "lfs",       "worktrees", "rr-cache",  "rebase-merge", "rebase-apply",
@@ -75,7 +75,7 @@ bool is_scratch(std::string_view path) {
 }
 
 bool is_under_way(std::string_view path) {
-  return path == "MERGE_HEAD" || path == "CHERRY_PICK_HEAD" || path == "REVERT_HEAD" || path == "REBASE_HEAD" ||
+  return path == "MERGE_HEAD" || path == "CHERRY_PICK_HEAD" || path == "REVERT_HEAD" ||
          path.starts_with("rebase-merge/") || path.starts_with("rebase-apply/") || path.starts_with("sequencer/");
 }
 

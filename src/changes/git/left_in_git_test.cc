@@ -22,8 +22,8 @@ std::string modified(const std::string& path) {
 }
 
 TEST(LeftInGit, ScratchIsNot) {
-  for (const char* name : {"index", "HEAD", "ORIG_HEAD", "COMMIT_EDITMSG", "logs/refs/heads/main", "config.lock",
-                           "info/refs", "lfs/tmp/x", "worktrees/w/gitdir", "refs/remotes/origin/main"}) {
+  for (const char* name : {"index", "HEAD", "ORIG_HEAD", "REBASE_HEAD", "COMMIT_EDITMSG", "logs/refs/heads/main",
+                           "config.lock", "info/refs", "lfs/tmp/x", "worktrees/w/gitdir", "refs/remotes/origin/main"}) {
     EXPECT_EQ(added(std::string("/.git/") + name), "") << name;
     EXPECT_EQ(added(std::string("/.git/modules/lib/x/") + name), "") << name;
     EXPECT_EQ(modified(std::string("/nested/.git/") + name), "") << name;

@@ -212,7 +212,7 @@ Status compare_with_commits(const Arguments& args, const AgentOverlay& overlay, 
   if (args.has("commits")) return Ok{};
   plan.held = plan.beyond.taken_back;
   plan.where = std::move(where);
-  if (!args.has("ignored")) plan.ignored = WARREN_TRY(find_ignored(overlay, changes));
+  if (!args.has("ignored")) plan.ignored = WARREN_TRY(find_ignored(overlay, changes, Rules::kAgent));
   return Ok{};
 }
 

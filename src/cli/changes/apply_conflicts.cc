@@ -28,6 +28,12 @@ std::string_view advice_about(const Arguments& args, const std::vector<ApplyConf
     return "encrypted files cannot be merged, because what the agent started from is not kept: --force takes the "
            "agent's version, PATH limits what is applied";
   }
+  bool is_all_deleted = !conflicts.empty() && std::all_of(conflicts.begin(), conflicts.end(),
+                                                          [](const ApplyConflict& one) { return one.is_deletion; });
+  if (is_all_deleted) {
+    return "the agent has deleted them: --force deletes them with what was changed there, `warren discard` with their "
+           "paths keeps them, PATH limits what is applied";
+  }
   bool is_any_incomplete =
       std::any_of(conflicts.begin(), conflicts.end(), [](const ApplyConflict& one) { return one.is_incomplete; });
   if (is_any_incomplete) {
@@ -42,8 +48,8 @@ std::string_view advice_about(const Arguments& args, const std::vector<ApplyConf
     return "they cannot be merged: --conflict=markers writes both versions of a text file, --force takes the agent's, "
            "PATH limits what is applied";
   }
-  return "these are not text, or the version that the agent started from was not kept: --force takes the agent's "
-         "version, PATH limits what is applied";
+  return "one side has deleted these, or they are not text, or the version that the agent started from was not kept: "
+         "--force takes the agent's version, also where it has deleted the file, PATH limits what is applied";
 }
 
 }  // namespace

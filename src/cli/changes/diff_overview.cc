@@ -100,12 +100,16 @@ Status print_overview(Output& out, const AgentOverlay& overlay, const std::vecto
   std::unordered_map<std::string_view, const std::string*> conflict_at;
   for (const ApplyConflict& one : conflicts) conflict_at.emplace(one.path, &one.why);
   OverviewOptions options;
-  Result<IgnoredPaths> known = find_ignored(overlay, changes);
+  Result<IgnoredPaths> known = find_ignored(overlay, changes, Rules::kBase);  // an agent's own rules fold nothing
   if (known.ok()) options.ignored = *std::move(known);
-  Ignored ignored = !options.ignored.empty() && has_committed(overlay) ? Ignored::kStay : Ignored::kApplied;
+  Ignored ignored = has_committed(overlay) ? Ignored::kStay : Ignored::kApplied;
+  IgnoredPaths staying;
+  if (ignored == Ignored::kStay) staying = WARREN_TRY(find_ignored(overlay, changes, Rules::kAgent));
+  std::erase_if(options.ignored,
+                [&](const auto& one) { return ignored == Ignored::kStay && !staying.contains(one.first); });
   std::vector<std::string> notes;
   for (const TreeChange& change : changes) {
-    bool stays = ignored == Ignored::kStay && options.ignored.contains(change.path);
+    bool stays = staying.contains(change.path);
     Remarks remarks = WARREN_TRY(remarks_of(overlay, change));
     std::string note = remarks_text(out, remarks);
     if (note.empty()) note = metadata_remark(change);

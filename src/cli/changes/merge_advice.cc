@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/ascii.h"
 #include "base/path.h"
 #include "base/printable.h"
 #include "cli/changes/changes_output.h"
@@ -21,7 +22,9 @@ constexpr std::size_t kShortCommit = 10;
 std::optional<std::string> shell_pathspec(const std::string& path) {
   if (printable(path) != path) return std::nullopt;
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=@%,./";
-  if (path.find_first_not_of(kPlain) == path.npos) return ":/" + path;
+  // Right after ":/" git takes most other characters for options of the path.
+  bool is_simple = !path.empty() && (is_letter(path[0]) || is_digit(path[0]) || path[0] == '.');
+  if (is_simple && path.find_first_not_of(kPlain) == path.npos) return ":/" + path;
   std::string word = "':(top,literal)";
   for (char c : path) {
     if (c == '\'') word += "'\\''";

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""Files that git writes again in a session, after the host has changed them: the change is shown, and merged.
+
+    WARREN=path/to/warren git_rewritten.py [-v] [Class.test_name]
+
+Needs root.
+"""
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from git import COMMIT
+from git_state import BOT, State
+
+LINES = [f"{i}\n" for i in range(1, 41)]
+EDIT = "sed -i 's/^3$/THREE/' file"
+STASH = f"{BOT} stash -q; git stash pop -q"
+
+
+def text(**changed):
+    """The lines, with some of them changed: text(line3="THREE")."""
+    return "".join(changed.get(f"line{i}", line.strip()) + "\n" for i, line in enumerate(LINES, 1))
+
+
+class Rewritten(State):
+    def setUp(self):
+        super().setUp()
+        self.host_commit("file", text())
+
+    def removed_and_added(self, session="s"):
+        shown = self.warren("diff", "-p", f"session:{session}").splitlines()
+        return [line for line in shown if line[:1] in "-+" and line[:3] not in ("---", "+++")]
+
+    def check_merges(self, session, before, after, host=None):
+        """The agent does `before`, the host commits line 30, the agent does `after`."""
+        with self.subTest(session):
+            self.inside(before, session=session)
+            (host or self.host_commit)("file", text(line30="HOST"))
+            self.inside(after, session=session)
+            self.assertEqual(self.removed_and_added(session), ["-3", "+THREE"])
+            self.assertIn("1 file changed", self.warren("diff", "--stat", f"session:{session}"))
+            self.assertIn("conflict: /file", self.warren("apply", f"session:{session}", "--no-commits", status=1))
+            self.assertEqual((self.base / "file").read_text(), text(line30="HOST"))
+            self.warren("apply", f"session:{session}", "--no-commits", "--merge")
+            self.assertEqual((self.base / "file").read_text(), text(line3="THREE", line30="HOST"))
+            self.write("file", text())
+            if host is None:
+                self.commit("as before")
+
+    def test_by_stash_and_checkout(self):
+        self.check_merges("stash", EDIT, STASH)
+        self.check_merges("later", "echo 1 > other", f"rm other; {EDIT}; {STASH}")
+        self.check_merges("checkout", EDIT, f"git checkout -q file; {EDIT}")
+        self.check_merges("squash", f"git checkout -q -b f; {EDIT}; {COMMIT} x; git checkout -q main",
+                          "git merge -q --squash f")
+
+    def test_the_host_has_not_committed_its_change(self):
+        self.check_merges("stash", EDIT, STASH, host=self.write)
+
+    def test_content_filters_count(self):
+        self.write(".gitattributes", "file text eol=crlf\n")
+        self.commit("attributes")
+        lines = text().replace("\n", "\r\n")
+        (self.base / "file").write_bytes(lines.encode())
+        self.inside(EDIT.replace("3$", "3\\r$").replace("THREE", "THREE\\r"))
+        (self.base / "file").write_bytes(lines.replace("30\r", "HOST\r").encode())
+        self.commit("host")
+        self.inside(STASH)
+        self.warren("apply", "session:s", "--merge")
+        self.assertEqual((self.base / "file").read_bytes().decode(),
+                         text(line3="THREE", line30="HOST").replace("\n", "\r\n"))
+
+    def test_a_line_that_both_have_changed_stays_a_conflict(self):
+        self.inside(EDIT)
+        self.host_commit("file", text(line3="HOST"))
+        self.inside(STASH)
+        self.assertIn("1 conflict: nothing was written", self.warren("apply", "session:s", "--merge", status=1))
+        self.warren("apply", "session:s", "--conflict=markers", status=1)
+        marked = (self.base / "file").read_text()
+        for part in ("<<<<<<<", "THREE", "HOST", ">>>>>>>"):
+            self.assertIn(part, marked)
+
+    def test_newer_work_that_the_agent_has_merged_is_not_shown_as_its_own(self):
+        for session, take_over in (("merge", "merge -q --no-edit warren/base"), ("rebase", "rebase -q warren/base")):
+            with self.subTest(session):
+                self.inside(f"{EDIT}; {COMMIT} three", session=session)
+                self.host_commit("file", text(line30="HOST"))
+                self.inside(f"{BOT} {take_over}", session=session)
+                self.assertEqual(self.removed_and_added(session), ["-3", "+THREE"])
+                self.host_commit("file", text(), "as before")
+
+    def test_newer_work_that_the_agent_does_not_have_in_its_file_is_not_reverted(self):
+        self.inside(EDIT)
+        self.host_commit("file", text(line30="HOST"))
+        self.inside(f"{STASH}; git reset -q warren/base")
+        self.warren("apply", "session:s", "--no-commits", "--merge")
+        self.assertEqual((self.base / "file").read_text(), text(line3="THREE", line30="HOST"))
+
+
+class Deleted(State):
+    def test_a_deleted_file_that_the_host_has_changed_is_shown_and_the_hint_says_what_force_does(self):
+        self.inside("rm file; echo 1 > other")
+        self.host_commit("file", "of the host\n")
+        shown = self.warren("diff", "-p", "session:s")
+        self.assertIn("-of the base\n", shown)
+        self.assertIn("+1\n", shown)
+        for words in ((), ("--merge",), ("--conflict=markers",)):
+            said = self.warren("apply", "session:s", *words, status=1)
+            self.assertIn("hint: the agent has deleted them: --force deletes them with what was changed there", said)
+        self.assertEqual((self.base / "file").read_text(), "of the host\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
