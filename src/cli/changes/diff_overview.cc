@@ -104,7 +104,11 @@ Status print_overview(Output& out, const AgentOverlay& overlay, const std::vecto
   if (known.ok()) options.ignored = *std::move(known);
   Ignored ignored = has_committed(overlay) ? Ignored::kStay : Ignored::kApplied;
   IgnoredPaths staying;
-  if (ignored == Ignored::kStay) staying = WARREN_TRY(find_ignored(overlay, changes, Rules::kAgent));
+  if (ignored == Ignored::kStay) {
+    Result<IgnoredPaths> found = find_ignored(overlay, changes, Rules::kAgent);
+    if (!found.ok()) return std::move(found).take_error();
+    staying = *std::move(found);
+  }
   std::erase_if(options.ignored,
                 [&](const auto& one) { return ignored == Ignored::kStay && !staying.contains(one.first); });
   std::vector<std::string> notes;
