@@ -41,6 +41,8 @@ struct TreeChange {
   // It is as in the agent's HEAD, and the base has a newer commit (changes/git/as_committed.h): git may have set it
   // back.
   bool is_set_back = false;
+  // It takes back uncommitted work of the user's. Set by CommitImport::mark_taken_back only.
+  bool takes_back_work = false;
   // The version in a commit of the agent's that the base has too: later changes of the agent are changes to that one,
   // whatever it saw before.
   std::optional<std::string> committed;

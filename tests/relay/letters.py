@@ -74,6 +74,9 @@ class Several(Letters):
         self.assertEqual(self.command("send", "bob", "hi", "--from", "alice").stderr, "")
         self.kill(signal.SIGTERM)
         self.assertIn("no relay is running at", self.command("send", "bob", "hi", "--from", "alice").stderr)
+        waited = self.command("send", "bob", "hi", "--from", "alice", "--wait", "delivered", "--timeout", "1ms", code=1).stderr
+        self.assertIn("no relay is running at", waited)
+        self.assertIn("hint: no relay is running: `warren relay up` starts one", waited)
 
 
 class Once(Letters):

@@ -271,11 +271,7 @@ Result<CommitImport::Beyond> CommitImport::sort_candidates(const std::unordered_
   if (candidates.empty()) return beyond;
   std::unordered_set<std::string> dirty = WARREN_TRY(list_dirty_candidates(candidates));
   AppliedFiles applied = list_applied_files(overlay_);
-  {
-    auto unit = WARREN_TRY(overlay_.upper.begin(UnitAccess::kRead));
-    std::vector<std::string> paths = WARREN_TRY(list_applied_paths(overlay_.upper));
-    applied.paths.insert(paths.begin(), paths.end());
-  }
+  applied.paths = WARREN_TRY(list_applied());
   for (const auto& [name, one] : candidates) {
     std::string path = "/" + name;
     bool is_as_committed = one.status == 'D' ? !one.shown : one.shown && !dirty.contains(name);
@@ -285,12 +281,37 @@ Result<CommitImport::Beyond> CommitImport::sort_candidates(const std::unordered_
     bool has_removed_it = is_own && one.status == 'D' && is_as_committed;  // itself, whatever the base has
     if (has_removed_it || (!is_own && applied.is_as_written(path, one.shown))) continue;
     bool is_harmless = is_as_committed && !is_base_behind;
-    if (is_harmless && (is_own || applied.paths.contains(path) || WARREN_TRY(is_as_at_start(path)))) continue;
-    (is_own && !is_as_committed ? beyond.taken_back : beyond.foreign).push_back(std::move(path));
+    if (is_harmless && (is_own || applied.paths.contains(path))) continue;
+    bool is_users = is_harmless && WARREN_TRY(is_as_at_start(path));
+    std::vector<std::string>& others = is_users ? beyond.uncommitted : beyond.foreign;
+    (is_own && !is_as_committed ? beyond.taken_back : others).push_back(std::move(path));
   }
-  std::sort(beyond.foreign.begin(), beyond.foreign.end());
-  std::sort(beyond.taken_back.begin(), beyond.taken_back.end());
+  for (auto* paths : {&beyond.foreign, &beyond.taken_back, &beyond.uncommitted})
+    std::sort(paths->begin(), paths->end());
+  beyond.untracked = WARREN_TRY(list_untracked(beyond.uncommitted));
   return beyond;
+}
+
+// What the base has from this agent.
+Result<std::unordered_set<std::string>> CommitImport::list_applied() {
+  std::unordered_set<std::string> applied = list_applied_files(overlay_).paths;
+  auto unit = WARREN_TRY(overlay_.upper.begin(UnitAccess::kRead));
+  std::vector<std::string> paths = WARREN_TRY(list_applied_paths(overlay_.upper));
+  applied.insert(paths.begin(), paths.end());
+  return applied;
+}
+
+// Those that the base's index does not have.
+Result<std::vector<std::string>> CommitImport::list_untracked(const std::vector<std::string>& paths) {
+  std::vector<std::string> untracked;
+  if (paths.empty()) return untracked;
+  std::string listed = WARREN_TRY(base_.ask({"ls-files", "-z"}));
+  std::vector<std::string> names = split_at_nul(listed);
+  std::unordered_set<std::string> tracked(names.begin(), names.end());
+  for (const std::string& path : paths) {
+    if (!tracked.contains(path.substr(1))) untracked.push_back(path);
+  }
+  return untracked;
 }
 
 // Whether the base's repository has the content of a file in the agent's HEAD, in whatever commit.

@@ -91,8 +91,17 @@ class CommitImport {
     std::vector<std::string> reverted;
     // The agent changed them after the commits, to what the base has.
     std::vector<std::string> taken_back;
+    // The user's uncommitted work, as the session found it. Those that the base's index does not have are untracked,
+    // too: they would be published with the branch.
+    std::vector<std::string> uncommitted;
+    std::vector<std::string> untracked;
   };
   Result<Beyond> look_beyond(const std::vector<TreeChange>& changes);
+
+  // Sets TreeChange::takes_back_work where the session has a file as the agent's HEAD does, no commit of the agent
+  // changes it, and the base has something else, which is not this agent's: `git stash`, `reset --hard`, `checkout` and
+  // `clean` put the user's work aside in the session. Not for what git ignores.
+  Status mark_taken_back(std::vector<TreeChange>& changes);
 
   struct Description {
     std::uint64_t count = 0;  // commits that the base's repository does not have
@@ -142,6 +151,9 @@ class CommitImport {
   Result<std::string> find_arrival(const std::string& common);
   Result<bool> contains_newer(const std::string& common, const std::string& path, const std::string& now);
   Result<Beyond> sort_candidates(const std::unordered_map<std::string, Candidate>& candidates, bool is_base_behind);
+  Result<std::unordered_set<std::string>> list_applied();
+  Result<std::vector<std::string>> list_untracked(const std::vector<std::string>& paths);
+  Result<std::unordered_set<std::string>> list_committed_otherwise();
   Result<std::unordered_set<std::string>> list_dirty_candidates(
       const std::unordered_map<std::string, Candidate>& candidates);
   Status check_commit(const std::string& commit);

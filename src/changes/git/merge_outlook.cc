@@ -10,42 +10,11 @@
 #include "changes/git/commits.h"
 #include "changes/git/quarantine.h"
 #include "changes/git/raw_diff.h"
+#include "changes/git/work_tree_ids.h"
 #include "os/files/host_tree.h"
 
 namespace warren {
 namespace {
-
-// git reads such a path differently, line by line.
-bool is_one_line(std::string_view path) { return path.find('\n') == path.npos && !path.starts_with('"'); }
-
-// The ids that git would give the files of the work tree, by path. What is not there, or neither a file nor a link, has
-// none.
-Result<std::unordered_map<std::string, std::string>> hash_work_tree(Git& git, HostTree& tree,
-                                                                    const std::vector<RawDiff>& paths) {
-  std::unordered_map<std::string, std::string> ids;
-  std::vector<std::string> files;
-  std::string lines;
-  for (const RawDiff& one : paths) {
-    std::optional<struct stat> found = WARREN_TRY(tree.find("/" + one.path));
-    if (!found || !is_one_line(one.path)) continue;
-    if (S_ISREG(found->st_mode)) {
-      files.push_back(one.path);
-      lines += one.path + "\n";
-    } else if (S_ISLNK(found->st_mode)) {
-      std::string target = WARREN_TRY(tree.read_link("/" + one.path));
-      ids[one.path] = WARREN_TRY(git.ask_with({"hash-object", "--stdin"}, target));
-    }
-  }
-  if (files.empty()) return ids;
-  std::string hashed = WARREN_TRY(git.ask_with({"hash-object", "--stdin-paths"}, lines));
-  std::string_view rest = hashed;
-  for (const std::string& path : files) {
-    std::string_view id = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(rest.size(), id.size() + 1));
-    ids[path] = id;
-  }
-  return ids;
-}
 
 // A merge replaces files that git ignores, and `git stash -u` leaves them.
 void leave_out_ignored(Git& git, std::vector<std::string>& paths) {
@@ -93,7 +62,9 @@ Result<MergeOutlook> CommitImport::foresee_merge() {
   std::vector<RawDiff> paths = parse_raw_diff(raw);
   std::erase_if(paths, [&](const RawDiff& one) { return !changed.contains(one.path); });
   auto tree = WARREN_TRY(HostTree::open(overlay_.base_path));
-  std::unordered_map<std::string, std::string> ids = WARREN_TRY(hash_work_tree(base_, *tree, paths));
+  std::vector<std::string> hashed;
+  for (const RawDiff& one : paths) hashed.push_back(one.path);
+  std::unordered_map<std::string, std::string> ids = WARREN_TRY(hash_work_tree(base_, *tree, hashed));
   for (const RawDiff& one : paths) {
     if (WARREN_TRY(lacks_commit(overlay_.base_path, *tree, one))) outlook.submodules.push_back({one.path, one.new_id});
     auto here = ids.find(one.path);

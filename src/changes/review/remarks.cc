@@ -268,6 +268,7 @@ bool holds_what_runs(std::string_view path) {
 
 std::vector<std::string> Remarks::list() const {
   std::vector<std::string> all = privileges;
+  if (takes_back_work) all.emplace_back("takes back your uncommitted work");
   if (is_opened) all.emplace_back("everybody can write it");
   if (!runs.empty()) all.push_back("runs by itself: " + runs);
   return all;
@@ -275,6 +276,7 @@ std::vector<std::string> Remarks::list() const {
 
 Result<Remarks> remarks_of(const AgentOverlay& overlay, const TreeChange& change) {
   Remarks remarks;
+  remarks.takes_back_work = change.takes_back_work;
   if (!change.after) return remarks;
   add_modes(change, remarks);
   WARREN_TRY(add_xattrs(overlay, change, remarks));

@@ -1,4 +1,5 @@
-// What a reader of a diff must not overlook: new privileges, devices, and files that run by themselves.
+// What a reader of a diff must not overlook: new privileges, devices, files that run by themselves,
+// and work of the user's that is taken back.
 #pragma once
 
 #include <optional>
@@ -23,11 +24,12 @@ struct Remarks {
   std::vector<std::string> privileges;  // "set-user-id", "block device 8:0", "security.capability"
   std::string runs;                     // why it runs by itself; "" if it does not
   bool is_opened = false;               // its mode now lets everybody write it
+  bool takes_back_work = false;         // TreeChange::takes_back_work
   bool is_in_git = false;               // at or in a .git directory: `apply --as-branch` leaves it out
 
   std::vector<std::string> list() const;
 };
-// Of a package.json only the scripts count; a deleted file has no remarks.
+// Of a package.json only the scripts count; a deleted file has no remarks, except that it takes back work.
 Result<Remarks> remarks_of(const AgentOverlay& overlay, const TreeChange& change);
 
 // Removes device nodes that are not in `privileged`, with whatever else has their path. Returns a note for each.

@@ -52,7 +52,12 @@ void print_self_running(Output& out, const CommitsPlan& plan) {
     out.print("  and {} more files that run by themselves\n", plan.self_running.size() - kPathsShown);
 }
 
-bool is_suspicious(const CommitImport::Beyond& beyond) { return !beyond.foreign.empty() || !beyond.reverted.empty(); }
+// Whether they are brought only if the user agrees.
+bool is_suspicious(const CommitImport::Beyond& beyond) {
+  return !beyond.foreign.empty() || !beyond.reverted.empty() || !beyond.untracked.empty();
+}
+
+bool is_notable(const CommitImport::Beyond& beyond) { return is_suspicious(beyond) || !beyond.uncommitted.empty(); }
 
 // What the commits have that the session did not change, and what they take back.
 std::string describe_foreign(const CommitImport::Beyond& beyond) {
@@ -66,6 +71,12 @@ std::string describe_foreign(const CommitImport::Beyond& beyond) {
     text += fmt::format("{}the commits take back newer work of others in {}: {}", text.empty() ? "" : "; ",
                         counted(beyond.reverted.size(), "file"), listed(beyond.reverted));
   }
+  if (!beyond.uncommitted.empty()) {
+    text += fmt::format("{}the commits contain your uncommitted work: {}", text.empty() ? "" : "; ",
+                        listed(beyond.uncommitted));
+  }
+  if (!beyond.untracked.empty())
+    text += fmt::format("; the branch would publish what you do not track: {}", listed(beyond.untracked));
   return text + ": look at that before you merge";
 }
 
@@ -113,7 +124,7 @@ void print_foreign(Context& context, const AgentOverlay& overlay, const AgentCom
   auto import = CommitImport::prepare(overlay, found, found.head, left_out);
   if (!import.ok()) return;  // apply says what is wrong with them
   Result<CommitImport::Beyond> beyond = (*import)->look_beyond(changes);
-  if (!beyond.ok() || !is_suspicious(*beyond)) return;
+  if (!beyond.ok() || !is_notable(*beyond)) return;
   context.err.print("{}\n", context.err.name(describe_foreign(*beyond)));
 }
 
@@ -216,6 +227,14 @@ Status compare_with_commits(const Arguments& args, const AgentOverlay& overlay, 
   return Ok{};
 }
 
+void mark_taken_back(const AgentOverlay& overlay, std::vector<TreeChange>& all) {
+  Result<std::optional<AgentCommits>> found = find_commits(overlay);
+  if (!found.ok() || !*found || (*found)->head.empty()) return;
+  auto import = CommitImport::prepare(overlay, **found, (*found)->head, all);
+  if (!import.ok()) return;
+  (*import)->mark_taken_back(all).ignore("files can be applied although the commits are damaged");
+}
+
 Result<bool> agrees_to_foreign(Context& context, const Arguments& args, const CommitsPlan& plan) {
   if (!plan.taken || !is_suspicious(plan.beyond) || args.has("yes")) return true;
   std::string why = describe_foreign(plan.beyond);
@@ -265,6 +284,9 @@ Json commits_json(const CommitsPlan& plan) {
     for (const std::string& path : *paths) foreign.push_back(printable(path));
   }
   json["not_of_session"] = std::move(foreign);
+  Json uncommitted = Json::array();
+  for (const std::string& path : plan.beyond.uncommitted) uncommitted.push_back(printable(path));
+  json["your_uncommitted"] = std::move(uncommitted);
   Json running = Json::array();
   for (const SelfRunningFile& file : plan.self_running)
     running.push_back({{"path", printable(file.path)}, {"runs", file.runs}});
@@ -284,7 +306,7 @@ void print_commits(Context& context, const Arguments& args, const CommitsPlan& p
                 args.has("dry-run") ? "" : fmt::format(": `git log {}@{{1}}` shows them", out.name(plan.branch)));
     }
     print_self_running(out, plan);
-    if (is_suspicious(plan.beyond)) out.print("  {}\n", out.name(describe_foreign(plan.beyond)));
+    if (is_notable(plan.beyond)) out.print("  {}\n", out.name(describe_foreign(plan.beyond)));
     if (!args.has("dry-run")) print_merge_advice(out, plan.branch, plan.outlook);
   } else if (plan.is_rebasing) {
     out.print("the agent's commits are on its branch, which is being rebased\n");

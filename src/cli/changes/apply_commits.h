@@ -57,8 +57,11 @@ void take_files(CommitsPlan& plan, const std::vector<TreeChange>& changes, const
 // Finds out which changes the commits contain, unless no files are to be written, and what they contain besides.
 Status compare_with_commits(const Arguments& args, const AgentOverlay& overlay, CommitsPlan& plan,
                             std::vector<TreeChange>& changes);
-// Whether the user agrees to commits that contain work of others: there is none, --yes is given, or they say so now.
-// Without a terminal it is an error that names the option.
+// Marks the changes that take back uncommitted work of the user's, if the agent has committed: what git put aside for
+// that is not meant for the base. Marks nothing if the commits are damaged. `all`: with those in .git.
+void mark_taken_back(const AgentOverlay& overlay, std::vector<TreeChange>& all);
+// Whether the user agrees to commits that contain work of others, or untracked files of theirs: there is none, --yes is
+// given, or they say so now. Without a terminal it is an error that names the option.
 Result<bool> agrees_to_foreign(Context& context, const Arguments& args, const CommitsPlan& plan);
 // The same for a rehearsal.
 void add_foreign_question(const Arguments& args, const CommitsPlan& plan, std::vector<ApplyQuestion>& questions);

@@ -83,7 +83,7 @@ void print_conflicts(Context& context, const Arguments& args, const std::vector<
 void print_questions(Output& out, const std::vector<ApplyQuestion>& questions) {
   for (const ApplyQuestion& question : questions) {
     for (const ApplyQuestion::File& file : question.files) {
-      out.print("runs by itself: {}: {}\n", out.name(file.path), file.runs);
+      if (!file.runs.empty()) out.print("runs by itself: {}: {}\n", out.name(file.path), file.runs);
     }
     out.print("apply will ask, or needs {}: {}\n", out.name(question.agree), out.name(question.why));
   }
@@ -95,7 +95,8 @@ Json questions_json(const std::vector<ApplyQuestion>& questions) {
     Json item{{"about", question.about}, {"why", printable(question.why)}, {"agree", printable(question.agree)}};
     Json files = Json::array();
     for (const ApplyQuestion::File& file : question.files) {
-      Json one{{"runs", file.runs}};
+      Json one = Json::object();
+      if (!file.runs.empty()) one["runs"] = file.runs;
       set_bytes(one, "path", file.path);
       files.push_back(std::move(one));
     }

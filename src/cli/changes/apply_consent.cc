@@ -160,6 +160,36 @@ Result<bool> agrees_to_unfinished(Context& context, const ApplyQuestion& questio
   return agrees;
 }
 
+std::optional<ApplyQuestion> find_taken_back_question(const Arguments& args, const std::vector<TreeChange>& changes) {
+  constexpr std::size_t kNamed = 5;
+  if (args.has("yes")) return std::nullopt;
+  ApplyQuestion question{.about = "work", .why = {}, .agree = "--yes", .files = {}};
+  std::vector<std::string> paths;
+  for (const TreeChange& change : changes) {
+    bool is_new = change.takes_back_work && (paths.empty() || paths.back() != change.path);
+    if (!is_new) continue;
+    paths.push_back(change.path);
+    question.files.push_back({.path = change.path, .runs = {}});
+  }
+  if (paths.empty()) return std::nullopt;
+  question.why = fmt::format("{} back your uncommitted work: the session has {} as its last commit does: {}",
+                             paths.size() == 1 ? "1 change takes" : fmt::format("{} changes take", paths.size()),
+                             paths.size() == 1 ? "the file" : "the files", listed_names(paths, kNamed));
+  return question;
+}
+
+Result<bool> agrees_to_taken_back(Context& context, const ApplyQuestion& question) {
+  if (!is_terminal(context.input)) {
+    return Error(Code::kDenied, fmt::format("nothing was written: {}", question.why),
+                 "`warren discard ID PATH` drops such a change; --exclude leaves it out; --commits brings only the "
+                 "commits; --yes takes your work back, and `warren undo` restores it");
+  }
+  context.err.print("{}\n", context.err.name(question.why));
+  bool agrees = WARREN_TRY(ask_yes(context, "Take your work back?"));
+  if (!agrees) context.err.line("nothing was written");
+  return agrees;
+}
+
 std::string undo_command(const Arguments& args) {
   const std::string& id = args.get("ID");
   if (std::optional<std::string> project = args.find("project")) {

@@ -25,12 +25,12 @@ Result<bool> agrees_to_programs(Context& context, const Arguments& args, const A
 struct ApplyQuestion {
   struct File {
     std::string path;
-    std::string runs;  // when it runs
+    std::string runs;  // of "programs": when it runs
   };
-  std::string about;  // "base", "home", "programs", "git" or "commits"
+  std::string about;  // "base", "home", "programs", "git", "commits" or "work"
   std::string why;
   std::string agree;        // the option that answers it
-  std::vector<File> files;  // of "programs"
+  std::vector<File> files;  // of "programs" and "work"
 };
 
 // What they would ask, for a rehearsal: asks nothing and records nothing. kInvalid if --trust-base names another
@@ -45,6 +45,12 @@ std::optional<ApplyQuestion> find_unfinished_question(const Arguments& args, con
                                                       const std::vector<TreeChange>& changes);
 // Whether the user agrees to it now. Without a terminal it is an error that names the option.
 Result<bool> agrees_to_unfinished(Context& context, const ApplyQuestion& question);
+
+// About changes that take back uncommitted work of the user's (TreeChange::takes_back_work). nullopt if there are none,
+// and with --yes.
+std::optional<ApplyQuestion> find_taken_back_question(const Arguments& args, const std::vector<TreeChange>& changes);
+// Whether the user agrees to it now. Without a terminal it is an error that names the option.
+Result<bool> agrees_to_taken_back(Context& context, const ApplyQuestion& question);
 
 // The command that undoes what this apply did.
 std::string undo_command(const Arguments& args);

@@ -165,11 +165,14 @@ Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent&
   bool asks = args.has("interactive");
   bool has_any = !changes.empty() || (commits != nullptr && commits->taken);
   bool writes = has_any && !args.has("dry-run");
+  bool has_agreed = asks && !args.has(kOnScreen);  // to each of them
+  std::optional<ApplyQuestion> taken_back = find_taken_back_question(args, changes);
   std::vector<ApplyQuestion> questions;
   if (has_any && args.has("dry-run")) {
     questions =
         WARREN_TRY(list_questions(args, opened.overlay, changes, asks ? AskAbout::kBase : AskAbout::kBaseAndPrograms));
     if (unfinished) questions.push_back(*unfinished);
+    if (taken_back && !has_agreed) questions.push_back(*taken_back);
     if (commits != nullptr) add_foreign_question(args, *commits, questions);
   }
   if (writes && !WARREN_TRY(agrees_to_base(context, args, opened.overlay))) return Exit::kFailed;
@@ -183,7 +186,8 @@ Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent&
       return Exit::kFailed;
     }
   }
-  bool has_agreed = asks && !args.has(kOnScreen);  // to each of them
+  bool asks_for_work = writes && taken_back && !has_agreed;
+  if (asks_for_work && !WARREN_TRY(agrees_to_taken_back(context, *taken_back))) return Exit::kFailed;
   if (writes && !has_agreed && !changes.empty() &&
       !WARREN_TRY(agrees_to_programs(context, args, opened.overlay, changes)))
     return Exit::kFailed;
@@ -298,6 +302,7 @@ Result<std::optional<std::vector<TreeChange>>> choose(Context& context, const Ar
 Result<Exit> apply_selected(Context& context, const Arguments& args, OverlayAgent& opened, int targets) {
   std::vector<TreeChange> all = WARREN_TRY(list_changes(opened.overlay));
   std::optional<CommitsPlan> commits = WARREN_TRY(plan_commits(args, opened, all));
+  if (!commits && targets == 0) mark_taken_back(opened.overlay, all);
   std::optional<GitUnderWay> git = WARREN_TRY(find_git_under_way(opened.overlay, all));
   std::vector<std::string> paths = WARREN_TRY(paths_of(args, opened.overlay));
   print_left_out_folders(context.err, leave_out_agent_folders(all, paths));
@@ -316,6 +321,7 @@ Result<Exit> apply_selected(Context& context, const Arguments& args, OverlayAgen
   std::optional<std::vector<TreeChange>> changes =
       WARREN_TRY(choose(context, args, opened.overlay, all, filter_of(paths, excluded_of(args)), plan, options));
   if (!changes) return Exit::kFailed;
+  if (plan != nullptr) WARREN_TRY(plan->import->mark_taken_back(*changes));
   std::optional<ApplyQuestion> unfinished = find_unfinished_question(args, git, *changes);
   if (git && (targets == 1 || args.has("yes"))) context.err.line(context.err.name(describe_under_way(*git)));
   if (targets == 1) return write_elsewhere(context, args, opened.overlay, *changes, options.privileged);
@@ -351,8 +357,9 @@ std::vector<Option> apply_options() {
       {.name = "interactive", .letter = 'i', .help = "ask about each change, or each part of a file"},
       {.name = "yes",
        .letter = 'y',
-       .help = "also apply files that run by themselves, such as git hooks, commits with work of others, and the files "
-               "of an unfinished merge or rebase"},
+       .help = "also apply files that run by themselves, such as git hooks, commits with work of others, what takes "
+               "back your "
+               "uncommitted work, and the files of an unfinished merge or rebase"},
       {.name = "trust-base",
        .value = "DIR",
        .help = "agree that the agent's base is DIR; needed once for an agent file from elsewhere",

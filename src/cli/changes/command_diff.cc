@@ -161,6 +161,7 @@ Result<Exit> run_diff(Context& context, const Arguments& given) {
   }
   std::vector<std::string> paths = WARREN_TRY(paths_of(args, opened.overlay));
   std::vector<TreeChange> all = WARREN_TRY(list_changes(opened.overlay));
+  mark_taken_back(opened.overlay, all);
   Selection selection(all);
   selection.take_if(filter_of(with_exact_names(paths, all), excluded_of(args)));
   std::vector<TreeChange> changes = selection.list();
@@ -232,32 +233,32 @@ Command make_agentfs_diff() {
 }
 
 Command make_diff() {
-  return {
-      .name = "diff",
-      .summary = "Show an agent's changes to its base",
-      .details =
-          "Prints one line for each change, or for a directory that is wholly new or gone, or that git ignores: A "
-          "added, M modified, D deleted, R renamed; then f, d or l for a file, a "
-          "directory or a link, the path, and in brackets what should not be overlooked: new privileges, devices, "
-          "files "
-          "that run by themselves, a conflict with the base as it is now, or that only the mode changed. Files that "
-          "were only read do not appear, nor does what changed in .git, unless a "
-          "PATH "
-          "names it: what the agent has committed is named instead. "
-          "PATH is a path, which includes everything below it, or a pattern: * ? [a-z] **. "
-          "With A..B as ID, shows what session B has and session A does not.",
-      .positionals = {optional_id_argument(), changed_path_argument()},
-      .options = {{.name = "patch", .letter = 'p', .help = "print a patch for git apply and patch -p1"},
-                  {.name = "stat", .help = "print the number of changed lines for each file"},
-                  {.name = "name-only", .help = "print only the paths, escaped as in the list; exact with -z"},
-                  {.name = "null", .letter = 'z', .help = "end each entry with NUL instead of a newline"},
-                  {.name = "exit-code", .help = "exit with 1 if there are changes"},
-                  {.name = "all", .letter = 'a', .help = "list every change instead of folding directories"},
-                  exclude_option(),
-                  {.name = "no-pager", .help = "print to the terminal directly"},
-                  json_option()},
-      .subcommands = {},
-      .handler = run_diff};
+  return {.name = "diff",
+          .summary = "Show an agent's changes to its base",
+          .details =
+              "Prints one line for each change, or for a directory that is wholly new or gone, or that git ignores: A "
+              "added, M modified, D deleted, R renamed; then f, d or l for a file, a "
+              "directory or a link, the path, and in brackets what should not be overlooked: new privileges, devices, "
+              "files "
+              "that run by themselves, that it takes back your uncommitted work, a conflict with the base as it is "
+              "now, or that only the mode changed. Files that "
+              "were only read do not appear, nor does what changed in .git, unless a "
+              "PATH "
+              "names it: what the agent has committed is named instead. "
+              "PATH is a path, which includes everything below it, or a pattern: * ? [a-z] **. "
+              "With A..B as ID, shows what session B has and session A does not.",
+          .positionals = {optional_id_argument(), changed_path_argument()},
+          .options = {{.name = "patch", .letter = 'p', .help = "print a patch for git apply and patch -p1"},
+                      {.name = "stat", .help = "print the number of changed lines for each file"},
+                      {.name = "name-only", .help = "print only the paths, escaped as in the list; exact with -z"},
+                      {.name = "null", .letter = 'z', .help = "end each entry with NUL instead of a newline"},
+                      {.name = "exit-code", .help = "exit with 1 if there are changes"},
+                      {.name = "all", .letter = 'a', .help = "list every change instead of folding directories"},
+                      exclude_option(),
+                      {.name = "no-pager", .help = "print to the terminal directly"},
+                      json_option()},
+          .subcommands = {},
+          .handler = run_diff};
 }
 
 }  // namespace warren::cli

@@ -80,6 +80,12 @@ Result<bool> has_reached(relay::Ledger& ledger, const std::string& id, int wante
   return is_enough;
 }
 
+// False also where that cannot be seen: for another user, or in a run that sees only its own folders.
+bool knows_no_relay(const relay::Root& root) {
+  bool is_visible = ::faccessat(root.dir(), ".lock", R_OK, 0) == 0;
+  return is_visible && !root.is_locked_by_other();
+}
+
 Status wait_for(Context& context, const Arguments& args, relay::Root& root, const std::string& id) {
   const std::string& wanted = args.get("wait");
   int rank = wanted == "delivered" ? 1 : wanted == "read" ? 2 : 3;
@@ -96,7 +102,8 @@ Status wait_for(Context& context, const Arguments& args, relay::Root& root, cons
     RelayWaiting::Woken woken = WARREN_TRY(waiting.wait(wait));
     if (woken == RelayWaiting::Woken::kEnd || left_ns <= 0) {
       return Error(Code::kBusy, fmt::format("{} is not {} yet", quote(id), wanted),
-                   "the delivery continues: see `warren relay status`");
+                   knows_no_relay(root) ? "no relay is running: `warren relay up` starts one"
+                                        : "the delivery continues: see `warren relay status`");
     }
   }
   return Ok{};
@@ -115,12 +122,6 @@ Status check_recipient(std::string_view to) {
   return relay::check_agent_name(to);
 }
 
-// False also where that cannot be seen: for another user, or in a run that sees only its own folders.
-bool knows_no_relay(const relay::Root& root) {
-  bool is_visible = ::faccessat(root.dir(), ".lock", R_OK, 0) == 0;
-  return is_visible && !root.is_locked_by_other();
-}
-
 Result<Exit> send(Context& context, const Arguments& args, std::string to) {
   WARREN_TRY(check_recipient(to));
   auto root = WARREN_TRY(open_agent_root(args));
@@ -136,10 +137,11 @@ Result<Exit> send(Context& context, const Arguments& args, std::string to) {
   WARREN_TRY(check_message_size(*root, message));
   WARREN_TRY(attach_files(*client, args.all("attach"), message));
   std::string id = WARREN_TRY(client->send(message));
-  if (args.has("wait")) WARREN_TRY(wait_for(context, args, *root, id));
-  else if (knows_no_relay(*root))
+  if (knows_no_relay(*root)) {
     context.err.print("no relay is running at {}: the message is delivered once one is\n",
                       context.err.name(root->path()));
+  }
+  if (args.has("wait")) WARREN_TRY(wait_for(context, args, *root, id));
   if (args.has("json")) context.out.json({{"id", id}});
   else context.out.line(id);
   return Exit::kOk;

@@ -32,18 +32,20 @@ struct ListedSession {
 
 std::uint64_t count_of(const ChangeSummary& sum) { return sum.added + sum.modified + sum.deleted + sum.renamed; }
 
+ListedSession summarised(SessionInfo info, Clock& clock) {
+  ListedSession one{.info = std::move(info), .summary = std::nullopt};
+  Result<SessionDir> dir = SessionDir::open_existing(one.info.id);
+  Result<SessionSummary> summary = dir.ok() ? summarise_session(*dir, clock) : Result<SessionSummary>(dir.error());
+  if (summary.ok()) one.summary = *std::move(summary);
+  return one;
+}
+
 Result<std::vector<ListedSession>> list_newest_first(Clock& clock) {
   std::vector<SessionInfo> all = WARREN_TRY(list_sessions());
   std::stable_sort(all.begin(), all.end(),
                    [](const SessionInfo& a, const SessionInfo& b) { return a.used_at > b.used_at; });
   std::vector<ListedSession> listed;
-  for (SessionInfo& info : all) {
-    ListedSession one{.info = std::move(info), .summary = std::nullopt};
-    Result<SessionDir> dir = SessionDir::open_existing(one.info.id);
-    Result<SessionSummary> summary = dir.ok() ? summarise_session(*dir, clock) : Result<SessionSummary>(dir.error());
-    if (summary.ok()) one.summary = *std::move(summary);
-    listed.push_back(std::move(one));
-  }
+  for (SessionInfo& info : all) listed.push_back(summarised(std::move(info), clock));
   return listed;
 }
 
@@ -77,6 +79,15 @@ std::string changes_text(const ListedSession& session) {
   if (session.summary->has_commits) text += " + commits";
   for (const std::string& what : session.summary->left) text += " + " + what;
   return text;
+}
+
+// What is lost with it: " (3 changes + commits + the stash)". "" if there is nothing.
+std::string loss_text(const ListedSession& session) {
+  if (!session.summary) return " (its changes cannot be read)";
+  if (session.summary->is_empty()) return "";
+  std::uint64_t count = count_of(session.summary->changes);
+  std::string text = fmt::format(" ({} change{}", count, count == 1 ? "" : "s");
+  return text + changes_text(session).substr(fmt::formatted_size("{}", count)) + ")";
 }
 
 // "5m": how long ago it was used.
@@ -176,13 +187,14 @@ Result<Exit> run_rename(Context&, const Arguments& args) {
 }
 
 // Deleting needs a confirmation at the terminal, or --yes.
-Result<bool> agrees(Context& context, const std::vector<SessionInfo>& doomed) {
+Result<bool> agrees(Context& context, const std::vector<ListedSession>& doomed) {
   if (!is_terminal(context.input)) {
     return Error(Code::kNotPermitted, "deleting sessions needs --yes when standard input is not a terminal");
   }
-  for (const SessionInfo& session : doomed) {
-    context.err.line(
-        fmt::format("  {} ({}, base {})", session.id, context.err.size(session.size_bytes), printable(session.base)));
+  for (const ListedSession& session : doomed) {
+    const SessionInfo& info = session.info;
+    context.err.line(fmt::format("  {}{}, {}, base {}", info.id, loss_text(session), context.err.size(info.size_bytes),
+                                 printable(info.base)));
   }
   context.err.write(fmt::format("Delete {} and everything in {}? [y/N] ", doomed.size() == 1 ? "it" : "them",
                                 doomed.size() == 1 ? "it" : "them"));
@@ -214,21 +226,25 @@ Result<Exit> run_delete(Context& context, const Arguments& args) {
     doomed.push_back(*found);
   }
   if (doomed.empty()) return Exit::kOk;
-  if (!args.has("yes") && !WARREN_TRY(agrees(context, doomed))) return Exit::kFailed;
+  std::vector<ListedSession> asked;
+  if (!args.has("yes") && is_terminal(context.input)) {
+    for (const SessionInfo& info : doomed) asked.push_back(summarised(info, context.clock));
+  }
+  if (!args.has("yes") && !WARREN_TRY(agrees(context, asked))) return Exit::kFailed;
   for (const SessionInfo& session : doomed) WARREN_TRY(delete_session(session.id));
   return Exit::kOk;
 }
 
 // Those that ended, are older than --older, and have nothing left with --empty. A session that cannot be read is not
 // empty. One that a mount or a server has open stays.
-Result<std::vector<SessionInfo>> list_prunable(Context& context, const Arguments& args) {
+Result<std::vector<ListedSession>> list_prunable(Context& context, const Arguments& args) {
   std::vector<ListedSession> all = WARREN_TRY(list_newest_first(context.clock));
   std::optional<std::int64_t> before;
   if (std::optional<std::string> time = args.find("older")) {
     std::chrono::milliseconds age = WARREN_TRY(parse_duration(*time));
     before = context.clock.now().seconds - std::chrono::duration_cast<std::chrono::seconds>(age).count();
   }
-  std::vector<SessionInfo> doomed;
+  std::vector<ListedSession> doomed;
   for (ListedSession& session : all) {
     bool is_empty = session.summary &&
                     (args.has("ignored") ? session.summary->is_empty_but_for_ignored() : session.summary->is_empty());
@@ -236,7 +252,7 @@ Result<std::vector<SessionInfo>> list_prunable(Context& context, const Arguments
         !session.info.is_running && (!before || session.info.used_at <= *before) && (!args.has("empty") || is_empty);
     if (!is_wanted) continue;
     SessionDir dir = WARREN_TRY(SessionDir::open_existing(session.info.id));
-    if (!WARREN_TRY(is_open_somewhere(dir.file()))) doomed.push_back(std::move(session.info));
+    if (!WARREN_TRY(is_open_somewhere(dir.file()))) doomed.push_back(std::move(session));
   }
   return doomed;
 }
@@ -244,20 +260,20 @@ Result<std::vector<SessionInfo>> list_prunable(Context& context, const Arguments
 Result<Exit> run_prune(Context& context, const Arguments& args) {
   if (!args.has("older") && !args.has("empty")) return refuse(context, "prune needs --older TIME, --empty or both");
   if (args.has("ignored") && !args.has("empty")) return refuse(context, "--ignored needs --empty");
-  std::vector<SessionInfo> doomed = WARREN_TRY(list_prunable(context, args));
+  std::vector<ListedSession> doomed = WARREN_TRY(list_prunable(context, args));
   if (doomed.empty()) {
     context.out.line("nothing to delete");
     return Exit::kOk;
   }
   if (args.has("dry-run")) {
-    for (const SessionInfo& session : doomed) context.out.print("would delete {}\n", session.id);
+    for (const ListedSession& session : doomed)
+      context.out.print("would delete {}{}\n", session.info.id, loss_text(session));
     return Exit::kOk;
   }
-  if (doomed.empty()) return Exit::kOk;
   if (!args.has("yes") && !WARREN_TRY(agrees(context, doomed))) return Exit::kFailed;
-  for (const SessionInfo& session : doomed) {
-    WARREN_TRY(delete_session(session.id));
-    context.out.print("deleted {}\n", session.id);
+  for (const ListedSession& session : doomed) {
+    WARREN_TRY(delete_session(session.info.id));
+    context.out.print("deleted {}{}\n", session.info.id, loss_text(session));
   }
   return Exit::kOk;
 }

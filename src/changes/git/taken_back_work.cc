@@ -1,0 +1,122 @@
+// Changes of an agent that take back what the user has not committed.
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include <sys/stat.h>
+
+#include "base/path.h"
+#include "changes/git/commits.h"
+#include "changes/git/git_folder.h"
+#include "changes/git/ignored.h"
+#include "changes/git/raw_diff.h"
+#include "changes/git/work_tree_ids.h"
+#include "changes/upper/tree_finder.h"
+#include "os/files/host_tree.h"
+
+namespace warren {
+namespace {
+
+// As git stores a file: "100644 ID". "" if there is none; no entry if it is something else, or cannot be known.
+using Entries = std::unordered_map<std::string, std::string>;  // by "src/a"
+
+std::string entry_of(std::string_view mode, std::string_view id) { return std::string(mode).append(" ").append(id); }
+
+// Of git's ls-tree -z: "100644 blob ID\tPATH".
+Result<Entries> list_commit_entries(Git git, const std::string& commit, const std::vector<std::string>& names) {
+  constexpr std::size_t kNamesAtOnce = 200;
+  git.set_variable("GIT_LITERAL_PATHSPECS", "1");
+  Entries entries;
+  for (const std::string& name : names) entries[name] = "";
+  for (std::size_t at = 0; at < names.size(); at += kNamesAtOnce) {
+    std::vector<std::string> words{"ls-tree", "-z", "--full-tree", commit, "--"};
+    auto begin = names.begin() + static_cast<std::ptrdiff_t>(at);
+    words.insert(words.end(), begin, begin + static_cast<std::ptrdiff_t>(std::min(kNamesAtOnce, names.size() - at)));
+    std::string listed = WARREN_TRY(git.ask(words));
+    for (std::string_view line : split_at_nul(listed)) {
+      std::size_t tab = line.find('\t');
+      if (tab == line.npos) continue;
+      std::string_view mode = line.substr(0, line.find(' '));
+      std::string name(line.substr(tab + 1));
+      bool is_file = mode != kGitTreeMode && mode != kGitSubmoduleMode;
+      if (is_file)
+        entries[name] = entry_of(mode, line.substr(line.rfind(' ', tab) + 1, tab - line.rfind(' ', tab) - 1));
+      else entries.erase(name);
+    }
+  }
+  return entries;
+}
+
+Result<Entries> list_work_tree_entries(Git& git, const std::string& dir, const std::vector<std::string>& names) {
+  auto tree = WARREN_TRY(HostTree::open(dir));
+  std::unordered_map<std::string, std::string> ids = WARREN_TRY(hash_work_tree(git, *tree, names));
+  Entries entries;
+  for (const std::string& name : names) {
+    std::optional<struct stat> node = WARREN_TRY(tree->find("/" + name));
+    auto id = ids.find(name);
+    if (!node) entries[name] = "";
+    if (!node || id == ids.end()) continue;
+    bool is_program = (node->st_mode & S_IXUSR) != 0;
+    std::string_view mode = S_ISLNK(node->st_mode) ? kGitLinkMode : is_program ? kGitProgramMode : "100644";
+    entries[name] = entry_of(mode, id->second);
+  }
+  return entries;
+}
+
+bool may_take_back(const TreeChange& change) {
+  bool is_plain = change.kind != TreeChangeKind::kRenamed && !change.node().is_directory() && !change.is_set_back;
+  bool is_there = change.place == change.path || (change.place.empty() && change.kind == TreeChangeKind::kAdded);
+  return is_plain && is_there && !is_in_git_dir(change.path);
+}
+
+}  // namespace
+
+// Names of files that the agent's commits change, whatever they are compared with: merging them is what changes the
+// base's.
+Result<std::unordered_set<std::string>> CommitImport::list_committed_otherwise() {
+  auto names_since = [&](const std::string& from) -> Result<std::unordered_set<std::string>> {
+    std::string listed = WARREN_TRY(joined_.ask({"diff-tree", "-r", "-z", "--name-only", "--no-renames", from, head_}));
+    std::vector<std::string> names = split_at_nul(listed);
+    return std::unordered_set<std::string>(names.begin(), names.end());
+  };
+  std::unordered_set<std::string> names = WARREN_TRY(names_since(from_));
+  if (!WARREN_TRY(base_.succeeds({"rev-parse", "--verify", "--quiet", "HEAD^{commit}"}))) return names;
+  std::unordered_set<std::string> since_base = WARREN_TRY(names_since("HEAD"));
+  std::erase_if(names, [&](const std::string& name) { return !since_base.contains(name); });
+  return names;
+}
+
+Status CommitImport::mark_taken_back(std::vector<TreeChange>& changes) {
+  bool has_any = std::any_of(changes.begin(), changes.end(), may_take_back);
+  if (head_.empty() || !has_any) return Ok{};
+  std::unordered_set<std::string> own = WARREN_TRY(list_applied());
+  std::unordered_set<std::string> committed = WARREN_TRY(list_committed_otherwise());
+  std::vector<std::string> names;
+  for (const TreeChange& change : changes) {
+    std::string name = change.path.substr(1);
+    if (may_take_back(change) && !own.contains(change.path) && !committed.contains(name)) names.push_back(name);
+  }
+  Entries in_head = WARREN_TRY(list_commit_entries(joined_, head_, names));
+  Entries in_base = WARREN_TRY(list_work_tree_entries(base_, overlay_.base_path, names));
+  std::unordered_map<std::string, Candidate> candidates;
+  TreeFinder merged(overlay_.merged);
+  for (const auto& [name, entry] : in_base) {
+    auto head = in_head.find(name);
+    if (head == in_head.end() || head->second == entry) continue;
+    std::optional<Attributes> shown = WARREN_TRY(merged.find("/" + name));
+    bool is_file = !shown || shown->is_file() || shown->is_symlink();
+    bool is_there = shown.has_value();
+    if (is_file && is_there == !head->second.empty()) candidates.emplace(name, Candidate{'M', shown});
+  }
+  if (candidates.empty()) return Ok{};
+  std::unordered_set<std::string> dirty = WARREN_TRY(list_dirty_candidates(candidates));
+  IgnoredPaths ignored = WARREN_TRY(find_ignored(overlay_, changes));
+  for (TreeChange& change : changes) {
+    std::string name = change.path.substr(1);
+    bool is_as_in_head = candidates.contains(name) && !dirty.contains(name);
+    if (is_as_in_head && may_take_back(change) && !ignored.contains(change.path)) change.takes_back_work = true;
+  }
+  return Ok{};
+}
+
+}  // namespace warren
