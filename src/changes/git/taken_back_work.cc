@@ -110,7 +110,7 @@ Status CommitImport::mark_taken_back(std::vector<TreeChange>& changes) {
   }
   if (candidates.empty()) return Ok{};
   std::unordered_set<std::string> dirty = WARREN_TRY(list_dirty_candidates(candidates));
-  IgnoredPaths ignored = WARREN_TRY(find_ignored(overlay_, changes));
+  IgnoredPaths ignored = WARREN_TRY(find_ignored(overlay_, changes, Rules::kAgent));
   for (TreeChange& change : changes) {
     std::string name = change.path.substr(1);
     bool is_as_in_head = candidates.contains(name) && !dirty.contains(name);
