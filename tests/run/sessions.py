@@ -336,7 +336,7 @@ class Sessions(commanding.Commands):
         os.utime(self.world.session_dir("aged") / "delta.db", (time.time() - 8 * 86400,) * 2)
         prune = lambda *words: self.world.warren("sessions", "prune", *words)
         self.assertEqual(prune().returncode, 2)
-        self.assertEqual(prune("--older", "7d", "-n").stdout, "would delete aged\n")
+        self.assertEqual(prune("--older", "7d", "-n").stdout, "would delete aged (1 change)\n")
         self.assertIn("--yes", prune("--older", "7d").stderr)
         self.assertEqual(prune("--older", "7d", "--empty", "--yes").stdout, "nothing to delete\n")
         self.assertEqual(prune("--older", "7d", "--yes").stdout, "deleted aged\n")
