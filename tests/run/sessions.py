@@ -339,7 +339,7 @@ class Sessions(commanding.Commands):
         self.assertEqual(prune("--older", "7d", "-n").stdout, "would delete aged (1 change)\n")
         self.assertIn("--yes", prune("--older", "7d").stderr)
         self.assertEqual(prune("--older", "7d", "--empty", "--yes").stdout, "nothing to delete\n")
-        self.assertEqual(prune("--older", "7d", "--yes").stdout, "deleted aged\n")
+        self.assertEqual(prune("--older", "7d", "--yes").stdout, "deleted aged (1 change)\n")
         self.assertEqual(prune("--empty", "--yes").stdout, "deleted empty\n")
         self.assertEqual(self.world.sessions(), ["full"])
 

@@ -301,10 +301,11 @@ Result<std::unordered_set<std::string>> CommitImport::list_applied() {
   return applied;
 }
 
-// Those that the base's index does not have.
+// Those that the base's index does not have. None before the first commit: then no file is tracked yet.
 Result<std::vector<std::string>> CommitImport::list_untracked(const std::vector<std::string>& paths) {
   std::vector<std::string> untracked;
-  if (paths.empty()) return untracked;
+  if (paths.empty() || !WARREN_TRY(base_.succeeds({"rev-parse", "--verify", "--quiet", "HEAD^{commit}"})))
+    return untracked;
   std::string listed = WARREN_TRY(base_.ask({"ls-files", "-z"}));
   std::vector<std::string> names = split_at_nul(listed);
   std::unordered_set<std::string> tracked(names.begin(), names.end());
