@@ -73,6 +73,7 @@ class Files(RelayCase):
         self.assertLessEqual(set(got), {*bodies, "final"}, "torn")
 
     def test_a_file_that_is_being_written_when_the_relay_starts_arrives_whole(self):
+        self.config = {"settle_ms": 600}  # longer than a busy machine keeps the writer waiting, and less than it writes
         self.up()
         self.agent("alice", "bob")
         for run in range(3):
