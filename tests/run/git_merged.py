@@ -105,10 +105,12 @@ class Merged(Git):
         self.assertIn("more", self.files())
 
     def test_a_note_that_the_agent_has_damaged_is_none(self):
-        for text in ("x", "0123456789012345678901234567890123456789\\nwarren-apply-6\\n\\377\\377\\377"):
+        write = "printf '{}' > .git/warren-brought".format
+        for damage in (write("x"), write("0123456789012345678901234567890123456789\\nwarren-apply-6\\n\\377\\377\\377"),
+                       "LC_ALL=C sed -i s,/more,xmore, .git/warren-brought", "LC_ALL=C sed -i s,/more,/../., .git/warren-brought"):
             self.inside(WORK, session="t")
             self.warren("apply", "session:t", "--keep")
-            self.inside(f"printf '{text}' > .git/warren-brought", session="t")
+            self.inside(damage, session="t")
             self.git("merge", "-q", "warren/t")
             self.inside("cat more", session="t")
             self.warren("sessions", "delete", "t", "--yes")

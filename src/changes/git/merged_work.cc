@@ -1,15 +1,15 @@
 #include "changes/git/merged_work.h"
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
 #include <unordered_set>
 #include <utility>
 
-#include "base/ascii.h"
+#include "base/path.h"
 #include "base/side_change.h"
 #include "changes/git/base_heads.h"
 #include "changes/git/git.h"
+#include "changes/git/git_folder.h"
 #include "changes/git/pinned_git.h"
 #include "changes/git/quarantine.h"
 #include "changes/upper/drop_applied.h"
@@ -30,6 +30,15 @@ Status write_brought(UpperLayer& upper, const Brought& brought) {
   return write_git_record(upper, kBroughtRecord, brought.changes.empty() ? "" : brought.commit + "\n" + encode(intent));
 }
 
+bool is_good_path(const std::string& path) {
+  Result<std::string> normal = normalise_path(path);
+  return normal.ok() && *normal == path && path != "/" && !is_in_git_dir(path);
+}
+
+bool is_good(const AppliedChange& change) {
+  return is_good_path(change.path) && (change.base_path.empty() || is_good_path(change.base_path));
+}
+
 // The agent can write there: whatever is not a note is none.
 Result<std::optional<Brought>> read_brought(UpperLayer& upper) {
   std::optional<Brought> none;
@@ -38,6 +47,7 @@ Result<std::optional<Brought>> read_brought(UpperLayer& upper) {
   if (end == text.npos || !is_object_id(std::string_view(text).substr(0, end))) return none;
   Result<Intent> intent = decode_intent(std::string_view(text).substr(end + 1));
   if (!intent.ok() || !intent->steps.empty()) return none;
+  if (!std::all_of(intent->changes.begin(), intent->changes.end(), is_good)) return none;
   return std::optional(Brought{text.substr(0, end), std::move(intent->changes)});
 }
 
@@ -85,6 +95,8 @@ class Settling {
     WARREN_TRY(git.run({"update-index", "-q", "--refresh"}));  // fails if something differs
     std::string listed = WARREN_TRY(git.ask({"diff-files", "-z", "--name-only", "--no-renames"}));
     for (const std::string& name : split_at_nul(listed)) other_.insert("/" + name);
+    std::string all = WARREN_TRY(git.ask({"ls-files", "-z"}));
+    for (const std::string& name : split_at_nul(all)) committed_.insert("/" + name);
     return Ok{};
   }
 
@@ -92,12 +104,15 @@ class Settling {
   Result<bool> has(const AppliedChange& change) {
     std::optional<Attributes> there = WARREN_TRY(base_.find(change.path));
     if (change.kind == TreeChangeKind::kDeleted) return !there;
-    return there && (there->mode & S_IFMT) == change.type && !other_.contains(change.path);
+    bool is_same_type = there && (there->mode & S_IFMT) == change.type;
+    if (!is_same_type || there->is_directory()) return is_same_type;
+    return committed_.contains(change.path) && !other_.contains(change.path);
   }
 
   const AgentOverlay& overlay_;
   Git git_;
   TreeFinder base_;
+  std::unordered_set<std::string> committed_;
   std::unordered_set<std::string> other_;
 };
 
