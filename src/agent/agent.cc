@@ -81,6 +81,11 @@ Status Agent::close() {
 
 namespace {
 
+JournalAuthor author_of(const Caller& caller) {
+  if (caller.door.empty()) return {};
+  return {.door = caller.door, .space = std::string(name_of(caller.space))};
+}
+
 // Whether reading through this door is to be recorded.
 bool records_reading(AuditLevel level, const Caller& caller) {
   if (caller.door.empty() || level == AuditLevel::kOff) return false;
@@ -103,7 +108,8 @@ Result<std::unique_ptr<Store>> open_on_record(std::unique_ptr<Store> store, cons
                                                         {.durability = options.durability,
                                                          .commits = options.commits,
                                                          .find_key = store->database().key_finder(),
-                                                         .find_content_key = agent_content_keys(store->path())},
+                                                         .find_content_key = agent_content_keys(store->path()),
+                                                         .author = author_of(options.caller)},
                                                         clock);
   if (writable.ok() && (*writable)->schema().is_current()) return writable;
   bool is_fixed =
@@ -124,7 +130,8 @@ Result<std::unique_ptr<Agent>> Agent::open(const AgentOptions& options, Clock& c
                              .commits = options.commits,
                              .checkpoint = options.checkpoint,
                              .find_key = agent_keys(path),
-                             .find_content_key = agent_content_keys(path)};
+                             .find_content_key = agent_content_keys(path),
+                             .author = author_of(options.caller)};
   if (path == kMemoryAgent) store_options.mode = OpenMode::kCreate;
   auto store = WARREN_TRY(Store::open(path, store_options, clock));
   WARREN_TRY(check_still_encrypted(*store, path));
@@ -176,7 +183,7 @@ Status Agent::start_audit(const AgentOptions& options) {
   records_reads_ = audit_level_ == AuditLevel::kReads;
   store_->audit().set_source({.agent = id_,
                               .door = caller.door,
-                              .space = caller.space == Space::kUser ? "user" : "kernel",
+                              .space = std::string(name_of(caller.space)),
                               .session = caller.session,
                               .trace = caller.trace,
                               .records_reads = records_reads_});

@@ -111,7 +111,7 @@ TEST_F(KeeperTest, ALookThatFailedIsTriedAgainAndForgetsNothing) {
   testing::TempDir dir;
   auto store = Store::open(dir.file("b.db"), {.mode = OpenMode::kCreate}, clock_).value();
   auto database = Database::open(dir.file("b.db"), {.commits = Commits::kGrouped}).value();
-  auto journal = Journal::open(*database, clock_).value();
+  auto journal = Journal::open(*database, store->schema(), clock_).value();
   auto keeper = Keeper::start(*database, *journal, []() -> Result<bool> { return false; }).value();
   keeper->listen(Tree::kFiles, &ear_);
   auto rename = [&](Sql sql) {
@@ -131,7 +131,7 @@ TEST_F(KeeperTest, WorkThatFailedIsTriedAgain) {
   testing::TempDir dir;
   auto store = Store::open(dir.file("b.db"), {.mode = OpenMode::kCreate}, clock_).value();
   auto database = Database::open(dir.file("b.db"), {.commits = Commits::kGrouped}).value();
-  auto journal = Journal::open(*database, clock_).value();
+  auto journal = Journal::open(*database, store->schema(), clock_).value();
   std::atomic<int> calls = 0;
   auto work = [&]() -> Result<bool> {
     if (++calls == 1) return Error(Code::kBusy, "another process is writing");

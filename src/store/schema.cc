@@ -85,7 +85,9 @@ CREATE TABLE IF NOT EXISTS wr_journal (
   at_us INTEGER NOT NULL,
   origin INTEGER NOT NULL,
   changes BLOB NOT NULL,
-  commit_number INTEGER
+  commit_number INTEGER,
+  door TEXT,
+  space TEXT
 );
 CREATE TABLE IF NOT EXISTS wr_xattr (
   ino INTEGER NOT NULL,
@@ -190,8 +192,9 @@ Result<Schema> inspect_schema(Database& database) {
   schema.tool_calls_have_status = !schema.has_tool_calls || names.has("tool_calls.status");
   schema.has_extensions = names.has("wr_meta");
   schema.has_expiries = names.has("wr_expiry");
+  schema.journal_has_authors = names.has("wr_journal.door") && names.has("wr_journal.space");
   schema.has_all_extensions =
-      names.has("wr_journal.commit_number") &&
+      names.has("wr_journal.commit_number") && schema.journal_has_authors &&
       std::all_of(kOwnTableNames.begin(), kOwnTableNames.end(), [&](std::string_view name) { return names.has(name); });
   if (names.has("fs_config")) schema.chunk_bytes = WARREN_TRY(chunk_bytes_of(database));
   if (schema.has_extensions) WARREN_TRY(check_own_format(database));
@@ -215,9 +218,12 @@ Status complete_schema(Database& database) {
   WARREN_TRY(database.execute(kSpecTables));
   WARREN_TRY(database.execute(kOwnTables));
   TableNames names = WARREN_TRY(TableNames::read(database));
-  if (!names.has("wr_journal.commit_number")) {  // a file of an older Warren
+  // A file of an older Warren lacks some columns.
+  if (!names.has("wr_journal.commit_number")) {
     WARREN_TRY(database.execute("ALTER TABLE wr_journal ADD COLUMN commit_number INTEGER"));
   }
+  if (!names.has("wr_journal.door")) WARREN_TRY(database.execute("ALTER TABLE wr_journal ADD COLUMN door TEXT"));
+  if (!names.has("wr_journal.space")) WARREN_TRY(database.execute("ALTER TABLE wr_journal ADD COLUMN space TEXT"));
   return database.execute(
       "INSERT OR IGNORE INTO fs_config (key, value) VALUES ('chunk_size', '4096'), "
       "('schema_version', '0.4')");

@@ -30,6 +30,7 @@ struct Schema {
   bool tool_calls_have_status = true;  // as AgentFS's SDK creates the table; its specification has none
   bool has_extensions = true;          // our wr_ tables
   bool has_expiries = true;            // wr_expiry, which a file of an older Warren lacks
+  bool journal_has_authors = true;     // wr_journal.door and .space, which a file of an older Warren lacks
   bool has_all_extensions = true;      // all of them; a file of an older Warren lacks those added since
 
   bool is_current() const { return version == SchemaVersion::k0_4; }

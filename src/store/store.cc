@@ -277,7 +277,7 @@ Status Store::assemble(const StoreOptions& options) {
     WARREN_TRY(scope.commit());
     schema_ = WARREN_TRY(inspect_schema(*database_));
   }
-  if (!is_read_only()) journal_ = WARREN_TRY(Journal::open(*database_, clock_));
+  if (!is_read_only()) journal_ = WARREN_TRY(Journal::open(*database_, schema_, clock_, options.author));
   audit_ = std::make_unique<AuditLog>(*database_, journal_.get(), clock_);
   usage_ = WARREN_TRY(Usage::open(*database_, schema_.has_extensions));
   content_keys_ = WARREN_TRY(ContentKeys::load(*database_, options.find_content_key));

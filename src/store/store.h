@@ -43,6 +43,7 @@ struct StoreOptions {
   KeyFinder find_key = {};     // of an existing file, if it is encrypted
   // For files whose content is encrypted by patterns. Without their keys they can be listed, moved and removed.
   std::function<Result<std::string>(std::string_view salt)> find_content_key = {};
+  JournalAuthor author = {};  // of what is changed through this store
   const char* vfs = nullptr;  // tests: a disk that fails
 };
 

@@ -172,7 +172,7 @@ AuditEvent AuditFs::event_of(std::string_view op, std::string path) const {
   const std::string* trace = TraceScope::current();
   event.trace = trace != nullptr ? *trace : caller_.trace;
   event.door = caller_.door;
-  event.space = caller_.space == Space::kUser ? "user" : "kernel";
+  event.space = name_of(caller_.space);
   event.session = caller_.session;
   return event;
 }

@@ -11,6 +11,7 @@ class Grants;
 
 // The agent itself, or the side that operates it: the operator's command line, the relay.
 enum class Space { kUser, kKernel };
+std::string_view name_of(Space space);  // "user", "kernel"
 
 // The door of a namespace that is mounted; plain mounts are "mount" and "run".
 inline constexpr std::string_view kNamespaceDoor = "namespace";

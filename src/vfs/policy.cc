@@ -142,6 +142,8 @@ Rights ceiling_of(const Caller& caller, Region region, std::string_view path) {
 
 }  // namespace
 
+std::string_view name_of(Space space) { return space == Space::kUser ? "user" : "kernel"; }
+
 bool is_in_root(const Caller& caller, std::string_view path) {
   const std::string& root = caller.root;
   if (root.empty() || root == "/") return true;

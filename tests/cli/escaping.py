@@ -46,13 +46,14 @@ class Escaping(unittest.TestCase):
         for name in HOSTILE_BYTES:
             self.warren("fs", "one", "write", b"/" + name, b"first\n" + name + b"\nlast\n")
 
-    def test_log_says_how_to_record_who_did_it(self):
+    def test_doors_in_the_journal_of_a_stranger(self):
         self.warren("init", "one")
         self.warren("fs", "one", "write", "/f", b"x")
-        hint = b"hint: '-': who did it was not recorded; `warren audit one on` records it from now on\n"
-        self.assertIn(hint, self.screen("log", "one"))
-        self.warren("audit", "one", "on")
-        self.assertNotIn(b"hint", self.screen("log", "one"))
+        forged = "char(10) || 'warren: forged' || char(27) || '[31m'"
+        self.warren("sql", "one", "--write", f"UPDATE wr_journal SET door = {forged}, space = {forged}")
+        self.check("log", "one", contains=b"added /f")
+        self.warren("sql", "one", "--write", "UPDATE wr_journal SET door = x'ff00', space = 7")
+        self.check("log", "one", contains=b"added /f")
 
     def test_names_in_listings(self):
         self.overlay()

@@ -76,11 +76,6 @@ bool is_reading(std::string_view op) {
   return std::ranges::find(kReading, op) != kReading.end();
 }
 
-std::string who_of(const AuditEvent& event) {
-  std::string_view who = event.space == "user" ? "agent" : "operator";
-  return event.door.empty() ? std::string(who) : fmt::format("{} ({})", who, event.door);
-}
-
 // Tool calls and checkpoints have tables of their own, with more to say about them.
 bool is_listed_elsewhere(const AuditEvent& event) {
   return event.op.starts_with("tool_") || (event.op == "checkpoint" && event.ok);
@@ -89,7 +84,7 @@ bool is_listed_elsewhere(const AuditEvent& event) {
 LogEvent event_of(const AuditEvent& event) {
   return {.at_us = event.at_us,
           .source = LogSource::kAudit,
-          .who = who_of(event),
+          .who = who_text(event.space, event.door),
           .verb = verb_of(event),
           .subject = event.path,
           .to = event.to,
@@ -131,7 +126,6 @@ Result<std::vector<LogEvent>> read_trail_events(Agent& agent, const LogFilter& f
   return found;
 }
 
-// A path that the filter's file had before it was renamed, until then.
 // A name that a file had, and when.
 struct FormerName {
   std::string path;
@@ -286,6 +280,11 @@ std::string_view name_of(LogSource source) {
     case LogSource::kCheckpoint: return "checkpoint";
   }
   return "";
+}
+
+std::string who_text(std::string_view space, std::string_view door) {
+  std::string_view who = space == "user" ? "agent" : "operator";
+  return door.empty() ? std::string(who) : fmt::format("{} ({})", who, door);
 }
 
 Result<std::vector<LogEvent>> read_log(Agent& agent, const LogFilter& wanted, Clock& clock) {

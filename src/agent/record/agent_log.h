@@ -1,7 +1,8 @@
 // What happened to an agent, in one list: the journal of changes, the audit trail, tool calls and checkpoints.
 //
-// The journal knows what was changed and when, by any program of ours; it keeps the newest limits::kJournalRows
-// changes. Who did it is known where the audit trail is on: such changes are taken from there alone.
+// The journal knows what was changed, when and through which door, by any program of ours; it keeps the newest
+// limits::kJournalRows changes. The audit trail says more, and can be verified: changes that are in it are taken from
+// there alone.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +21,9 @@ namespace warren {
 
 enum class LogSource { kJournal, kAudit, kToolCall, kCheckpoint };
 std::string_view name_of(LogSource source);  // "journal", "audit", "tool call", "checkpoint"
+
+// "operator (fs)": as the audit trail and the journal have it.
+std::string who_text(std::string_view space, std::string_view door);
 
 struct LogEvent {
   std::int64_t at_us = 0;

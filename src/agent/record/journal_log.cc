@@ -31,7 +31,7 @@ class JournalPages {
     WARREN_TRY(store.database().end_batch());
     auto guard = store.database().lock();
     if (store.journal() == nullptr) {
-      Result<std::unique_ptr<Journal>> opened = Journal::open(store.database(), store.clock());
+      Result<std::unique_ptr<Journal>> opened = Journal::open(store.database(), store.schema(), store.clock());
       if (!opened.ok()) return made;  // of an older Warren, without all columns
       made->own_ = std::move(opened).take_value();
     }
@@ -117,6 +117,7 @@ class JournalNarrator {
     if (is_on_trail(row)) found.clear();
     for (auto event = found.rbegin(); event != found.rend(); ++event) {
       event->at_us = row.at_us;
+      if (!row.author.door.empty()) event->who = who_text(row.author.space, row.author.door);
       events_.push_back(std::move(*event));
     }
     remember_before(entries);

@@ -73,17 +73,6 @@ void print_log(Context& context, const std::vector<LogEvent>& events) {
   }
 }
 
-// The journal has no names: the only way to learn who did it is the audit trail.
-void print_how_to_learn_who(Context& context, const std::string& id, const Agent& agent,
-                            const std::vector<LogEvent>& events) {
-  bool is_recorded = agent.audit_level() == AuditLevel::kOn || agent.audit_level() == AuditLevel::kReads;
-  bool is_missing = std::ranges::any_of(
-      events, [](const LogEvent& event) { return event.source == LogSource::kJournal && event.who.empty(); });
-  if (is_recorded || !is_missing || !context.out.is_terminal()) return;
-  context.err.line(fmt::format("hint: '-': who did it was not recorded; `warren audit {} on` records it from now on",
-                               context.err.name(id)));
-}
-
 Result<std::unique_ptr<Agent>> open_for_log(Context& context, const Arguments& args) {
   // What the path is now needs the base; everything else works without it. Nothing here is recorded as reading.
   Layers layers = args.has("PATH") ? Layers::kMerged : Layers::kOwn;
@@ -102,7 +91,6 @@ Result<Exit> run_log(Context& context, const Arguments& given) {
     return Exit::kOk;
   }
   print_log(context, events);
-  print_how_to_learn_who(context, args.get("ID"), *agent, events);
   if (!events.empty()) return Exit::kOk;
   if (filter.path && !WARREN_TRY(exists(agent->fs(), *filter.path))) {
     return Error(Code::kNotFound, fmt::format("there is no {}, neither now nor on the record", quote(*filter.path)));
@@ -118,7 +106,7 @@ Command make_log() {
           .summary = "Show what happened to an agent, or to a path in it: who, when, what",
           .details =
               "Newest first: changes of files and keys, tool calls, checkpoints and, where it is on, the audit trail. "
-              "Who made a change is known if it is in the audit trail (`warren audit ID on`); '-' stands for unknown. "
+              "'operator (fs)' is who made a change, and through which door; '-' is Warren itself, or unknown. "
               "With PATH: what happened to it and below it, and in which checkpoints it was changed; "
               "`warren fs ID cat PATH@CHECKPOINT` prints a file as it was.",
           .positionals = {optional_id_argument(),

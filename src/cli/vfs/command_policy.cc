@@ -264,7 +264,7 @@ std::string reason_of(const Policy& policy, const Verdict& verdict, const Asker&
   }
   if (verdict.region) {
     return fmt::format("the namespace's own rights in {} for {} space", name_of(*verdict.region),
-                       caller.space == Space::kUser ? "user" : "kernel");
+                       name_of(caller.space));
   }
   if (!verdict.rule) return policy.rules().empty() ? "no rules" : "no rule matches: the default";
   const Rule& rule = policy.rules()[*verdict.rule];

@@ -140,7 +140,7 @@ Result<History::Dirty> History::find_dirty(const std::optional<Position>& positi
   Dirty everything{.is_everything = true, .nodes = {}, .names = {}, .keys = {}};
   if (!position) return everything;
   std::unique_ptr<Journal> own;  // a reader has none
-  if (store_.journal() == nullptr) own = WARREN_TRY(Journal::open(database_, store_.clock()));
+  if (store_.journal() == nullptr) own = WARREN_TRY(Journal::open(database_, store_.schema(), store_.clock()));
   Journal& journal = own ? *own : *store_.journal();
   auto rows = WARREN_TRY(journal.read_after(position->seq, kRowsFollowed));
   if (!rows || rows->size() == kRowsFollowed) return everything;

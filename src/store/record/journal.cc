@@ -10,6 +10,11 @@ namespace {
 
 constexpr std::size_t kJournalRowBytesMax = std::size_t{64} << 10;  // a larger row becomes "everything"
 
+constexpr Sql kSelect =
+    "SELECT seq, at_us, origin, changes, commit_number, door, space FROM wr_journal WHERE seq > ? ORDER BY seq LIMIT ?";
+constexpr Sql kSelectWithoutAuthors =
+    "SELECT seq, at_us, origin, changes, commit_number, NULL, NULL FROM wr_journal WHERE seq > ? ORDER BY seq LIMIT ?";
+
 void put_varint(std::string& out, std::uint64_t value) {
   while (value >= 0x80) {
     out += static_cast<char>((value & 0x7f) | 0x80);
@@ -51,16 +56,19 @@ std::int64_t random_origin() {
 
 }  // namespace
 
-Journal::Journal(Database& database, Clock& clock) : database_(database), clock_(clock), origin_(random_origin()) {}
+Journal::Journal(Database& database, Clock& clock, JournalAuthor author)
+    : database_(database), clock_(clock), author_(std::move(author)), origin_(random_origin()) {}
 
-Result<std::unique_ptr<Journal>> Journal::open(Database& database, Clock& clock) {
-  std::unique_ptr<Journal> journal(new Journal(database, clock));
-  journal->insert_ = WARREN_TRY(
-      database.prepare("INSERT INTO wr_journal (at_us, origin, changes, commit_number) VALUES (?, ?, ?, ?)"));
+Result<std::unique_ptr<Journal>> Journal::open(Database& database, const Schema& schema, Clock& clock,
+                                               JournalAuthor author) {
+  std::unique_ptr<Journal> journal(new Journal(database, clock, std::move(author)));
+  if (schema.journal_has_authors) {
+    journal->insert_ = WARREN_TRY(database.prepare(
+        "INSERT INTO wr_journal (at_us, origin, changes, commit_number, door, space) VALUES (?, ?, ?, ?, ?, ?)"));
+  }
   journal->trim_ = WARREN_TRY(database.prepare("DELETE FROM wr_journal WHERE seq <= ?"));
   journal->select_ =
-      WARREN_TRY(database.prepare("SELECT seq, at_us, origin, changes, commit_number FROM wr_journal WHERE seq > ? "
-                                  "ORDER BY seq LIMIT ?"));
+      WARREN_TRY(database.prepare(schema.journal_has_authors ? kSelect : kSelectWithoutAuthors));
   journal->first_ = WARREN_TRY(database.prepare("SELECT min(seq) FROM wr_journal"));
   journal->last_ = WARREN_TRY(database.prepare("SELECT max(seq) FROM wr_journal"));
   journal->last_change_ =
@@ -116,7 +124,8 @@ Status Journal::write() {
     put_varint(pending_, 0);
   }
   insert_.bind(1, clock_.now_us()).bind(2, origin_).bind(3, as_bytes(pending_));
-  WARREN_TRY(insert_.bind(4, database_.next_commit_number()).run());
+  insert_.bind(4, database_.next_commit_number());
+  WARREN_TRY(insert_.bind(5, author_.door).bind(6, author_.space).run());
   discard();
   has_row_ = true;
   std::int64_t seq = database_.last_insert_id();
@@ -149,7 +158,9 @@ Result<std::optional<std::vector<JournalRow>>> Journal::read_after(std::int64_t 
     if (!changes.ok()) changes = std::vector<Change>{{.kind = ChangeKind::kEverything, .id = 0, .name = {}}};
     std::optional<std::int64_t> number;
     if (rows.type(4) == ColumnType::kInteger) number = rows.integer(4);
-    found.push_back({rows.integer(0), rows.integer(1), rows.integer(2), number, *std::move(changes)});
+    JournalAuthor author{.door = std::string(rows.text(5)), .space = std::string(rows.text(6))};
+    found.push_back(
+        {rows.integer(0), rows.integer(1), rows.integer(2), number, *std::move(changes), std::move(author)});
   }
   return std::optional(std::move(found));
 }

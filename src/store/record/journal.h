@@ -19,6 +19,7 @@
 #include "base/result.h"
 #include "db/database.h"
 #include "fs/types.h"
+#include "store/schema.h"
 
 namespace warren {
 
@@ -41,18 +42,28 @@ struct Change {
   bool operator==(const Change&) const = default;
 };
 
+// Through which door an open store is used, and from which side ("fs", "kernel"; vfs/caller.h). Empty: Warren itself.
+// Whoever can write the file can write anything here; only the audit trail proves who it was.
+struct JournalAuthor {
+  std::string door;
+  std::string space;
+};
+
 struct JournalRow {
   std::int64_t seq = 0;
   std::int64_t at_us = 0;
   std::int64_t origin = 0;                    // which open store wrote it; see Journal::origin
   std::optional<std::int64_t> commit_number;  // see Database::number_commits
   std::vector<Change> changes;
+  JournalAuthor author = {};
 };
 
 // Collects the changes of the running transaction. Use it under the database's lock.
 class Journal {
  public:
-  static Result<std::unique_ptr<Journal>> open(Database& database, Clock& clock);
+  // For writing, the file has all columns of the schema. For reading, it may be of an older Warren.
+  static Result<std::unique_ptr<Journal>> open(Database& database, const Schema& schema, Clock& clock,
+                                               JournalAuthor author = {});
 
   void note_entry(Inode parent, std::string_view name);
   void note_data(Inode node);
@@ -99,11 +110,12 @@ class Journal {
   std::int64_t origin() const { return origin_; }
 
  private:
-  Journal(Database& database, Clock& clock);
+  Journal(Database& database, Clock& clock, JournalAuthor author);
   void note(ChangeKind kind, std::uint64_t id, std::string_view name);
 
   Database& database_;
   Clock& clock_;
+  const JournalAuthor author_;
   std::int64_t origin_;
   std::string pending_;
   std::unordered_set<std::uint64_t> nodes_;

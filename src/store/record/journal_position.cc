@@ -42,7 +42,7 @@ Result<ChangesSince> read_changes_since(Store& store, const std::optional<Journa
   auto guard = database.lock();
   std::unique_ptr<Journal> own;  // a reader has none
   if (store.journal() == nullptr) {
-    Result<std::unique_ptr<Journal>> opened = Journal::open(database, store.clock());
+    Result<std::unique_ptr<Journal>> opened = Journal::open(database, store.schema(), store.clock());
     if (!opened.ok()) return ChangesSince{};  // of an older Warren, without all columns
     own = std::move(opened).take_value();
   }

@@ -137,6 +137,36 @@ TEST_F(JournalTest, AnotherStoreReadsItAndKnowsWhoWroteWhat) {
   EXPECT_EQ((*found)[1].origin, other->journal()->origin());
 }
 
+TEST_F(JournalTest, ARowSaysThroughWhichDoorItWasWritten) {
+  change([](Journal& notes) { notes.note_key("unknown"); });
+  auto fs = Store::open(directory_.file("a.db"), {.author = {.door = "fs", .space = "kernel"}}, clock_).value();
+  ASSERT_OK(fs->kv().set("known", "1"));
+  std::vector<JournalRow> found = rows();
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].author.door, "");
+  EXPECT_EQ(found[1].author.door, "fs");
+  EXPECT_EQ(found[1].author.space, "kernel");
+}
+
+TEST_F(JournalTest, AFileOfAnOlderWarrenWithoutDoorsIsReadAsItIsAndCompletedWhenItIsWritten) {
+  change([](Journal& notes) { notes.note_key("old"); });
+  ASSERT_OK(store_->database().execute("ALTER TABLE wr_journal DROP COLUMN door"));
+  ASSERT_OK(store_->database().execute("ALTER TABLE wr_journal DROP COLUMN space"));
+  store_.reset();
+  {
+    auto reader = open(OpenMode::kReadOnly);
+    auto old = Journal::open(reader->database(), reader->schema(), clock_).value();
+    std::vector<JournalRow> found = *old->read_after(start_, SIZE_MAX).value();
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].changes.at(0).name, "old");
+    EXPECT_EQ(found[0].author.door, "");
+  }
+  store_ = open(OpenMode::kReadWrite);
+  EXPECT_TRUE(store_->schema().journal_has_authors);
+  change([](Journal& notes) { notes.note_key("new"); });
+  EXPECT_EQ(rows().size(), 2U);
+}
+
 TEST_F(JournalTest, AReaderTooFarBehindGetsNoRows) {
   for (int i = 0; i < 3; ++i) ASSERT_OK(store_->kv().set(std::to_string(i), "1"));
   ASSERT_OK(store_->database().execute("DELETE FROM wr_journal WHERE seq <= (SELECT max(seq) - 1 FROM wr_journal)"));
