@@ -104,7 +104,7 @@ class TakenBack(Uncommitted):
 class Committed(Uncommitted):
     def test_untracked_files_in_the_commits_are_named_and_asked_about(self):
         self.inside(f"echo 1 > mine; git add .; {BOT} commit -qm all")
-        said = "the commits contain your uncommitted work: /file, /scratch; to push the branch publishes what you do not track: /scratch"
+        said = "the commits contain your uncommitted work: /file, /scratch; pushing the branch would publish files that you do not track: /scratch"
         self.assertIn(said, self.warren("diff", "session:s"))
         self.assertIn(said, self.warren("apply", "session:s", status=1))
         self.assertEqual(self.git("branch", "--list", "warren/*"), "")

@@ -76,7 +76,7 @@ std::string describe_foreign(const CommitImport::Beyond& beyond) {
                         listed(beyond.uncommitted));
   }
   if (!beyond.untracked.empty())
-    text += fmt::format("; to push the branch publishes what you do not track: {}", listed(beyond.untracked));
+    text += fmt::format("; pushing the branch would publish files that you do not track: {}", listed(beyond.untracked));
   return text + ": look at that before you merge";
 }
 
