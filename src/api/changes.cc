@@ -15,7 +15,7 @@
 #include "changes/apply/resolve.h"
 #include "changes/filter.h"
 #include "changes/git/git_folder.h"
-#include "changes/git/git_under_way.h"
+#include "changes/pinned/git_under_way.h"
 #include "changes/review/patch.h"
 #include "changes/review/remarks.h"
 #include "changes/selection.h"

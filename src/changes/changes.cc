@@ -6,8 +6,8 @@
 
 #include "base/path.h"
 #include "changes/compare.h"
-#include "changes/git/as_committed.h"
-#include "changes/git/pinned_git.h"
+#include "changes/pinned/as_committed.h"
+#include "changes/pinned/pinned_git.h"
 #include "changes/upper/tree_finder.h"
 #include "changes/upper/upper_tree.h"
 #include "fs/list_dir.h"
@@ -52,8 +52,8 @@ class Lister {
   };
 
   // Directories of the base's that it no longer has, and in which the agent has nothing of its own: git removes those
-  // that are empty, and some are there only for what was in them (changes/git/frozen_tree.h). One with a change in it
-  // has to be made again.
+  // that are empty, and some are there only for what was in them (changes/pinned/frozen_tree.h). One with a change in
+  // it has to be made again.
   void leave_out_lost_dirs() {
     std::unordered_set<std::string> left_out;
     std::string_view last;                                                        // that stays
@@ -129,7 +129,7 @@ class Lister {
     return list_pair(root, "/");
   }
 
-  // Whether the agent has it as it was at its start (changes/git/pinned_git.h).
+  // Whether the agent has it as it was at its start (changes/pinned/pinned_git.h).
   bool is_pinned(const UpperNode& node) const {
     if (!pinned_ || !is_at_or_below(node.path, "/.git")) return false;
     if (node.node.is_directory()) return is_at_or_below(node.path, "/.git/refs");  // only its files matter

@@ -38,7 +38,7 @@ struct TreeChange {
   Timestamp known_at;
   // The base had nothing there when the agent began to use the name.
   bool is_unseen = false;
-  // It is as in the agent's HEAD, and the base has a newer commit (changes/git/as_committed.h): git may have set it
+  // It is as in the agent's HEAD, and the base has a newer commit (changes/pinned/as_committed.h): git may have set it
   // back.
   bool is_set_back = false;
   // It takes back uncommitted work of the user's. Set by CommitImport::mark_taken_back only.
@@ -68,7 +68,7 @@ using ChangeFilter = std::function<bool(std::string_view path)>;
 // rename is selected if either of its paths is. kCorrupt for invalid rows.
 Result<std::vector<TreeChange>> list_changes(const AgentOverlay& overlay, const ChangeFilter& filter = {});
 
-// The same with what the session has as its own HEAD does (changes/git/as_committed.h): for those who drop changes.
+// The same with what the session has as its own HEAD does (changes/pinned/as_committed.h): for those who drop changes.
 Result<std::vector<TreeChange>> list_every_change(const AgentOverlay& overlay);
 
 struct ChangeSummary {

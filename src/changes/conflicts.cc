@@ -6,8 +6,8 @@
 #include "base/limits.h"
 #include "base/path.h"
 #include "changes/compare.h"
-#include "changes/git/as_committed.h"
-#include "changes/git/git_ancestor.h"
+#include "changes/pinned/as_committed.h"
+#include "changes/pinned/git_ancestor.h"
 #include "fs/path_ops.h"
 #include "text/diff/merge3.h"
 

@@ -34,7 +34,7 @@ Result<bool> is_as_agent_saw(const AgentOverlay& overlay, const TreeChange& chan
 Result<std::optional<std::string>> find_kept(const AgentOverlay& overlay, const TreeChange& change);
 
 // What the agent first saw of the file that it changed: the base's content, or, where the base has changed since, the
-// stored ancestor, or the version that git has (changes/git/git_ancestor.h). kConflict if there is none of them.
+// stored ancestor, or the version that git has (changes/pinned/git_ancestor.h). kConflict if there is none of them.
 Result<std::string> read_seen(const AgentOverlay& overlay, const TreeChange& change);
 
 // Merges the agent's and the base's version of a text file. nullopt if it cannot be merged automatically: there is

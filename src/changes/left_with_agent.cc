@@ -6,7 +6,7 @@
 
 #include "agent/checkpoints/checkpoints.h"
 #include "base/path.h"
-#include "changes/git/left_in_git.h"
+#include "changes/commits/left_in_git.h"
 #include "fs/tree_ops.h"
 #include "store/files/namespace_tree.h"
 

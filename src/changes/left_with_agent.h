@@ -7,13 +7,13 @@
 #include "agent/agent.h"
 #include "base/result.h"
 #include "changes/changes.h"
-#include "changes/git/commits.h"
+#include "changes/commits/commits.h"
 
 namespace warren {
 
 // "the stash", "tags", "memory": in words, each once. `in_git` are the changes that leave_out_git has removed. Commits
-// on branches are not among them: apply brings those (changes/git/commits.h). Nor is the audit trail, unless somebody
-// has asked for it.
+// on branches are not among them: apply brings those (changes/commits/commits.h). Nor is the audit trail, unless
+// somebody has asked for it.
 Result<std::vector<std::string>> list_left_with_agent(Agent& agent, const AgentOverlay& overlay,
                                                       const std::vector<TreeChange>& in_git);
 

@@ -14,8 +14,8 @@
 #include "base/clock.h"
 #include "base/path.h"
 #include "changes/git/git.h"
-#include "changes/git/git_rest.h"
-#include "changes/git/pinned_git.h"
+#include "changes/pinned/git_rest.h"
+#include "changes/pinned/pinned_git.h"
 #include "fs/host/host_fs.h"
 #include "fs/path_ops.h"
 #include "fs/tree_ops.h"
@@ -117,7 +117,7 @@ Result<Timestamp> find_state_time(const std::string& git_dir) {
   return Error(Code::kNotFound, fmt::format("{} has no HEAD", quote(git_dir)));
 }
 
-// So that what the agent changes later differs from what we made (changes/git/left_in_git.h).
+// So that what the agent changes later differs from what we made (changes/commits/left_in_git.h).
 Status set_one_time(Agent& agent, const std::string& git_dir) {
   Timestamp made = WARREN_TRY(find_state_time(git_dir));
   return walk(agent.fs(), "/.git", [&](const WalkEntry& entry) -> Result<WalkNext> {

@@ -4,8 +4,8 @@
 // A linked worktree (`git worktree add`) has a file `.git` that leads to the main repository, which is not in the base
 // and which a run may not write. So a new session gets a directory `.git` of its own in its place, in the upper layer:
 // HEAD, index, settings and references are copied, and the objects are read from the main repository. It is
-// copy-on-write like everything else; commits arrive by `apply` (changes/git/commits.h). A submodule's repository is in
-// the
+// copy-on-write like everything else; commits arrive by `apply` (changes/commits/commits.h). A submodule's repository
+// is in the
 // `.git` of the project around it, and it gets the same.
 #pragma once
 
@@ -39,8 +39,8 @@ std::optional<std::string> find_git_outside(const std::string& base);
 // What a run must be able to read so that git works inside: absolute paths of directories, without links on the way.
 std::vector<std::string> paths_to_read(const LinkedWorktree& worktree);
 
-// Whether a new session gets the state of git as it is now (changes/git/pinned_git.h): the base has a directory `.git`
-// of the user's, and the plan shows or hides nothing in it.
+// Whether a new session gets the state of git as it is now (changes/pinned/pinned_git.h): the base has a directory
+// `.git` of the user's, and the plan shows or hides nothing in it.
 bool may_pin_git(const Plan& plan);
 
 // Replaces the agent's `.git` by a repository of its own. Links in the repository outside are not followed.

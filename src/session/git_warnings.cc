@@ -7,7 +7,7 @@
 
 #include "base/path.h"
 #include "changes/git/git.h"
-#include "changes/git/git_rest.h"
+#include "changes/pinned/git_rest.h"
 #include "fs/host/host_fs.h"
 #include "os/files/host_files.h"
 #include "session/git_base.h"

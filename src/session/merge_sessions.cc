@@ -8,7 +8,7 @@
 #include "agent/record/audit_trail.h"
 #include "agent/sessions.h"
 #include "base/path.h"
-#include "changes/git/pinned_git.h"
+#include "changes/pinned/pinned_git.h"
 #include "changes/review/session_diff.h"
 #include "changes/upper/open_overlay.h"
 #include "changes/upper/upper_edit.h"

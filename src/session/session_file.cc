@@ -11,7 +11,7 @@
 #include "agent/keys/encrypted_note.h"
 #include "agent/record/audit_note.h"
 #include "base/path.h"
-#include "changes/git/pinned_git.h"
+#include "changes/pinned/pinned_git.h"
 #include "os/error.h"
 #include "os/files/host_files.h"
 #include "session/git_base.h"

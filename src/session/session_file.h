@@ -13,7 +13,7 @@
 namespace warren {
 
 // All or nothing: an existing session file is always complete. In a linked git worktree, the agent gets a repository of
-// its own; elsewhere the state of git is copied (changes/git/pinned_git.h).
+// its own; elsewhere the state of git is copied (changes/pinned/pinned_git.h).
 Status make_session_file(const SessionDir& session, const Plan& plan, const std::optional<Encryption>& encryption,
                          Clock& clock);
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "changes/git/commits.h"
+#include "changes/commits/commits.h"
+#include "changes/commits/ignored.h"
+#include "changes/commits/stray_commits.h"
 #include "changes/git/git_folder.h"
-#include "changes/git/ignored.h"
-#include "changes/git/stray_commits.h"
 #include "changes/left_out.h"
 #include "changes/left_with_agent.h"
 #include "changes/upper/open_overlay.h"

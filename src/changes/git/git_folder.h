@@ -2,7 +2,7 @@
 //
 // Index, references and objects belong together and are changed by every command of git, on both sides: as files they
 // always conflict, and settings and hooks in them run programs. Commits arrive as a branch instead
-// (changes/git/commits.h).
+// (changes/commits/commits.h).
 #pragma once
 
 #include <string>

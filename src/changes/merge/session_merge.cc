@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "changes/apply/permission.h"
+#include "changes/commits/merge_commits.h"
 #include "changes/git/git_folder.h"
-#include "changes/git/merge_commits.h"
 #include "changes/merge/session_merger.h"
 #include "changes/review/session_diff.h"
 

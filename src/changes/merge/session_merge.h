@@ -44,8 +44,8 @@ struct SessionMerge {
 };
 
 // `first` is changed, `second` is not. Everything that git keeps in a .git of the base is left out, but commits of the
-// second agent become branches of the first (changes/git/merge_commits.h); what is in .agentfs folders is left out too.
-// kInvalid if they have different bases. After an error `first` may be half merged: work on a copy.
+// second agent become branches of the first (changes/commits/merge_commits.h); what is in .agentfs folders is left out
+// too. kInvalid if they have different bases. After an error `first` may be half merged: work on a copy.
 Result<SessionMerge> merge_into(const AgentOverlay& first, const AgentOverlay& second,
                                 const SessionMergeOptions& options);
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "changes/changes.h"
-#include "changes/git/ignored.h"
+#include "changes/commits/ignored.h"
 
 namespace warren {
 

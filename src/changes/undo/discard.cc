@@ -8,9 +8,9 @@
 #include "base/below.h"
 #include "base/path.h"
 #include "changes/compare.h"
-#include "changes/git/frozen_tree.h"
-#include "changes/git/merged_work.h"
-#include "changes/git/pinned_git.h"
+#include "changes/pinned/frozen_tree.h"
+#include "changes/pinned/merged_work.h"
+#include "changes/pinned/pinned_git.h"
 #include "changes/selection.h"
 #include "changes/upper/link_counts.h"
 #include "changes/upper/replace_origin.h"
@@ -248,7 +248,7 @@ class Discarder {
   std::unordered_set<std::string> uncovered_;
 };
 
-// The state of git that a session has from its start (changes/git/pinned_git.h) is in files of its own, which the
+// The state of git that a session has from its start (changes/pinned/pinned_git.h) is in files of its own, which the
 // base's would not replace: it is dropped as a whole.
 class GitOfSession {
  public:

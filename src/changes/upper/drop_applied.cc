@@ -10,7 +10,7 @@
 #include <unordered_map>
 
 #include "base/path.h"
-#include "changes/git/pinned_git.h"
+#include "changes/pinned/pinned_git.h"
 #include "changes/upper/link_counts.h"
 #include "changes/upper/replace_origin.h"
 #include "changes/upper/upper_edit.h"

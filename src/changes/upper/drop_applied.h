@@ -15,8 +15,8 @@ namespace warren {
 // the agent has changed since they were staged: those are changes of the agent relative to what the base has now.
 Result<std::vector<std::string>> drop_applied(Agent& agent, const AgentOverlay& overlay, const Intent& intent);
 
-// The same for changes that came to the base in another way (changes/git/merged_work.h). `merged` has no steps. Within
-// a write unit of the upper layer.
+// The same for changes that came to the base in another way (changes/pinned/merged_work.h). `merged` has no steps.
+// Within a write unit of the upper layer.
 Status drop_merged(const AgentOverlay& overlay, const Intent& merged, InUse in_use);
 
 }  // namespace warren

@@ -9,8 +9,8 @@
 #include "base/limits.h"
 #include "base/path.h"
 #include "changes/compare.h"
-#include "changes/git/frozen_tree.h"
-#include "changes/git/merged_work.h"
+#include "changes/pinned/frozen_tree.h"
+#include "changes/pinned/merged_work.h"
 #include "fs/list_dir.h"
 
 namespace warren {

@@ -27,7 +27,7 @@ enum class Dropped { kNothing, kSomething };
 Result<Dropped> drop_untouched(Agent& agent);
 
 // Opens an agent for a mount or a run. What is left from one that was killed is dropped first, since it hides the base.
-// The files of a session in a git repository become those of its HEAD (changes/git/frozen_tree.h).
+// The files of a session in a git repository become those of its HEAD (changes/pinned/frozen_tree.h).
 struct ToServe {
   std::unique_ptr<Agent> agent;
   std::string warning;  // "" if there is none

@@ -81,7 +81,8 @@ class UpperTree {
   // never saw: no change, but hidden.
   bool is_only_hidden(const UpperGap& gap) const;
   const std::unordered_map<std::string, Cover>& covers() const { return covers_; }
-  // Whether it is a copy of a version that the base does not have (changes/git/frozen_tree.h), perhaps changed since.
+  // Whether it is a copy of a version that the base does not have (changes/pinned/frozen_tree.h), perhaps changed
+  // since.
   bool is_frozen(const UpperNode& node) const;
   const std::unordered_map<Inode, Origin>& origins() const { return origins_; }
   // Renames of the agent that the base has made, too. The origins here follow them, the stored rows do not

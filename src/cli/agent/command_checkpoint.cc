@@ -7,7 +7,7 @@
 #include "agent/record/audit_trail.h"
 #include "base/path.h"
 #include "changes/filter.h"
-#include "changes/git/frozen_tree.h"
+#include "changes/pinned/frozen_tree.h"
 #include "changes/review/past_diff.h"
 #include "changes/upper/upper_edit.h"
 #include "cli/agent/checkpoint_mounts.h"

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/json.h"
-#include "changes/git/commits.h"
-#include "changes/git/ignored.h"
-#include "changes/git/merged_work.h"
+#include "changes/commits/commits.h"
+#include "changes/commits/ignored.h"
+#include "changes/pinned/merged_work.h"
 #include "changes/selection.h"
 #include "changes/upper/open_overlay.h"
 #include "cli/changes/apply_consent.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "changes/changes.h"
-#include "changes/git/git_under_way.h"
+#include "changes/pinned/git_under_way.h"
 #include "changes/upper/open_overlay.h"
 #include "cli/context.h"
 

@@ -9,7 +9,7 @@
 #include "changes/changes.h"
 #include "changes/filter.h"
 #include "changes/git/git_folder.h"
-#include "changes/git/merged_work.h"
+#include "changes/pinned/merged_work.h"
 #include "changes/review/patch.h"
 #include "changes/selection.h"
 #include "cli/agentfs/agentfs_mount.h"

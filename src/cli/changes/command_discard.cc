@@ -6,10 +6,10 @@
 
 #include "base/path.h"
 #include "base/printable.h"
+#include "changes/commits/commits.h"
+#include "changes/commits/left_in_git.h"
 #include "changes/filter.h"
-#include "changes/git/commits.h"
 #include "changes/git/git_folder.h"
-#include "changes/git/left_in_git.h"
 #include "changes/undo/discard.h"
 #include "cli/changes/changes_output.h"
 #include "cli/changes/session_here.h"

@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "changes/commits/commits.h"
+#include "changes/commits/ignored.h"
 #include "changes/conflicts.h"
-#include "changes/git/commits.h"
-#include "changes/git/ignored.h"
 #include "changes/review/overview.h"
 #include "changes/review/remarks.h"
 #include "cli/changes/changes_output.h"

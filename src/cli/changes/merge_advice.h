@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "changes/git/commits.h"
+#include "changes/commits/commits.h"
 #include "cli/context.h"
 
 namespace warren::cli {

@@ -171,8 +171,8 @@ Result<std::optional<Attributes>> OverlayFs::find_in_base(const Dir& dir, std::s
 }
 
 // What must not show once the upper layer's node has lost the name: the base's node, or what the agent saw there and
-// the base no longer has. It may be copied from an older version again (changes/git/frozen_tree.h), or the base gets it
-// back.
+// the base no longer has. It may be copied from an older version again (changes/pinned/frozen_tree.h), or the base gets
+// it back.
 Result<std::optional<Attributes>> OverlayFs::find_to_hide(Inode parent, std::string_view name) {
   std::optional<Attributes> below = WARREN_TRY(find_in_base(dirs_.at(parent), name));
   if (below) return below;

@@ -60,7 +60,7 @@ struct Whiteout {
 // there meanwhile, the agent has not seen.
 //
 // A copy of the base's node of that name has none, except one of a version that the base no longer has: it stays what
-// it is, and does not follow the base (changes/git/frozen_tree.h).
+// it is, and does not follow the base (changes/pinned/frozen_tree.h).
 struct Cover {
   std::string base_path;
   std::optional<Attributes> seen;  // absent: the base had nothing there

@@ -67,8 +67,7 @@ Result<std::unique_ptr<Journal>> Journal::open(Database& database, const Schema&
         "INSERT INTO wr_journal (at_us, origin, changes, commit_number, door, space) VALUES (?, ?, ?, ?, ?, ?)"));
   }
   journal->trim_ = WARREN_TRY(database.prepare("DELETE FROM wr_journal WHERE seq <= ?"));
-  journal->select_ =
-      WARREN_TRY(database.prepare(schema.journal_has_authors ? kSelect : kSelectWithoutAuthors));
+  journal->select_ = WARREN_TRY(database.prepare(schema.journal_has_authors ? kSelect : kSelectWithoutAuthors));
   journal->first_ = WARREN_TRY(database.prepare("SELECT min(seq) FROM wr_journal"));
   journal->last_ = WARREN_TRY(database.prepare("SELECT max(seq) FROM wr_journal"));
   journal->last_change_ =

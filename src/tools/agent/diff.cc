@@ -9,7 +9,7 @@
 #include "base/path.h"
 #include "base/printable.h"
 #include "changes/change_word.h"
-#include "changes/git/commits.h"
+#include "changes/commits/commits.h"
 #include "changes/git/git_folder.h"
 #include "changes/review/past_diff.h"
 #include "changes/review/patch.h"

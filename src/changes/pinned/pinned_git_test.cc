@@ -1,4 +1,4 @@
-#include "changes/git/pinned_git.h"
+#include "changes/pinned/pinned_git.h"
 
 #include <chrono>
 #include <filesystem>
@@ -53,7 +53,7 @@ class PinnedGitTest : public ::testing::Test {
     std::filesystem::path whole = base_path_ + path;
     std::filesystem::create_directories(whole.parent_path());
     std::ofstream(whole) << text;
-    // Long ago, so that nobody waits for a git command that would be writing it (changes/git/git_rest.h).
+    // Long ago, so that nobody waits for a git command that would be writing it (changes/pinned/git_rest.h).
     std::filesystem::last_write_time(whole, std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
   }
   void open() {

@@ -1,4 +1,4 @@
-#include "changes/git/head_versions.h"
+#include "changes/pinned/head_versions.h"
 
 #include <algorithm>
 #include <unordered_set>

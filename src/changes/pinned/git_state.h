@@ -1,4 +1,4 @@
-// Reads the state of git of a repository: what is copied to pin it (changes/git/pinned_git.h).
+// Reads the state of git of a repository: what is copied to pin it (changes/pinned/pinned_git.h).
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 #include "changes/git/git_refs.h"
-#include "changes/git/git_rest.h"
+#include "changes/pinned/git_rest.h"
 #include "fs/file_system.h"
 
 namespace warren {
@@ -29,7 +29,7 @@ struct GitState {
 };
 
 // nullopt if `/.git` of the base is not an ordinary repository of this user: see pin_git. Waits for git commands that
-// are under way there (changes/git/git_rest.h): kBusy if they do not end.
+// are under way there (changes/pinned/git_rest.h): kBusy if they do not end.
 Result<std::optional<GitState>> read_git_state(FileSystem& base);
 Result<std::optional<GitState>> read_git_state(FileSystem& base, const GitRest& rest);
 

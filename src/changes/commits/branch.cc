@@ -1,4 +1,4 @@
-#include "changes/git/branch.h"
+#include "changes/commits/branch.h"
 
 #include <algorithm>
 #include <unordered_map>

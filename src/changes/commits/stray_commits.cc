@@ -1,4 +1,4 @@
-#include "changes/git/stray_commits.h"
+#include "changes/commits/stray_commits.h"
 
 #include <algorithm>
 #include <map>
@@ -12,8 +12,8 @@
 #include "changes/git/git.h"
 #include "changes/git/git_log.h"
 #include "changes/git/git_refs.h"
-#include "changes/git/pinned_git.h"
 #include "changes/git/quarantine.h"
+#include "changes/pinned/pinned_git.h"
 #include "fs/path_ops.h"
 #include "fs/tree_ops.h"
 #include "os/files/host_files.h"

@@ -1,4 +1,4 @@
-#include "changes/git/commits.h"
+#include "changes/commits/commits.h"
 
 #include <algorithm>
 #include <set>
@@ -10,8 +10,8 @@
 #include "base/path.h"
 #include "base/printable.h"
 #include "changes/git/base_heads.h"
-#include "changes/git/pinned_git.h"
 #include "changes/git/quarantine.h"
+#include "changes/pinned/pinned_git.h"
 #include "fs/path_ops.h"
 #include "store/identity.h"
 

@@ -1,4 +1,4 @@
-#include "changes/git/ignored.h"
+#include "changes/commits/ignored.h"
 
 #include <set>
 #include <string_view>

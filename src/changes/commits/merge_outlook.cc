@@ -7,7 +7,7 @@
 
 #include "base/ascii.h"
 #include "base/path.h"
-#include "changes/git/commits.h"
+#include "changes/commits/commits.h"
 #include "changes/git/quarantine.h"
 #include "changes/git/raw_diff.h"
 #include "changes/git/work_tree_ids.h"

@@ -1,4 +1,4 @@
-#include "changes/git/git_rest.h"
+#include "changes/pinned/git_rest.h"
 
 #include <chrono>
 #include <filesystem>
@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "changes/git/git_state.h"
+#include "changes/pinned/git_state.h"
 #include "fs/host/host_fs.h"
 #include "testing/fake_clock.h"
 #include "testing/matchers.h"

@@ -1,4 +1,4 @@
-#include "changes/git/git_state.h"
+#include "changes/pinned/git_state.h"
 
 #include <algorithm>
 #include <utility>
@@ -9,7 +9,7 @@
 #include "base/below.h"
 #include "base/clock.h"
 #include "base/path.h"
-#include "changes/git/pinned_git.h"
+#include "changes/pinned/pinned_git.h"
 #include "fs/list_dir.h"
 #include "fs/path_ops.h"
 

@@ -1,4 +1,4 @@
-#include "changes/git/git_under_way.h"
+#include "changes/pinned/git_under_way.h"
 
 #include <algorithm>
 #include <set>
@@ -10,7 +10,7 @@
 #include "base/printable.h"
 #include "changes/git/git_index.h"
 #include "changes/git/git_refs.h"
-#include "changes/git/pinned_git.h"
+#include "changes/pinned/pinned_git.h"
 #include "fs/path_ops.h"
 
 namespace warren {

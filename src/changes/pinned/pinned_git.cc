@@ -1,4 +1,4 @@
-#include "changes/git/pinned_git.h"
+#include "changes/pinned/pinned_git.h"
 
 #include <algorithm>
 #include <set>
@@ -11,7 +11,7 @@
 #include "base/path.h"
 #include "changes/git/base_heads.h"
 #include "changes/git/git.h"
-#include "changes/git/git_state.h"
+#include "changes/pinned/git_state.h"
 #include "fs/path_ops.h"
 #include "fs/tree_ops.h"
 

@@ -2,7 +2,7 @@
 //
 // The rule: every file below a .git that is not known to be scratch, and that the base does not have like that, is
 // left. Scratch is what git writes by itself and makes again: the index, logs, ORIG_HEAD, locks. Objects are not judged
-// here but by find_stray_objects (changes/git/stray_commits.h), except in submodules and nested repositories, whose
+// here but by find_stray_objects (changes/commits/stray_commits.h), except in submodules and nested repositories, whose
 // commits nobody brings.
 #pragma once
 

@@ -12,7 +12,7 @@
 
 #include "agent/agent.h"
 #include "base/result.h"
-#include "changes/git/pinned_git.h"
+#include "changes/pinned/pinned_git.h"
 
 namespace warren {
 

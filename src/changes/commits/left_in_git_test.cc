@@ -1,4 +1,4 @@
-#include "changes/git/left_in_git.h"
+#include "changes/commits/left_in_git.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "changes/git/left_in_git.h"
+#include "changes/commits/left_in_git.h"
 
 #include <algorithm>
 #include <set>
@@ -10,8 +10,8 @@
 #include "base/path.h"
 #include "changes/git/git.h"
 #include "changes/git/git_log.h"
-#include "changes/git/pinned_git.h"
 #include "changes/git/quarantine.h"
+#include "changes/pinned/pinned_git.h"
 #include "fs/path_ops.h"
 
 namespace warren {

@@ -1,4 +1,4 @@
-#include "changes/git/frozen_tree.h"
+#include "changes/pinned/frozen_tree.h"
 
 #include <algorithm>
 #include <map>
@@ -19,8 +19,8 @@
 #include "base/side_change.h"
 #include "changes/compare.h"
 #include "changes/git/git.h"
-#include "changes/git/head_versions.h"
-#include "changes/git/pinned_git.h"
+#include "changes/pinned/head_versions.h"
+#include "changes/pinned/pinned_git.h"
 #include "changes/upper/upper_edit.h"
 #include "fs/host/host_fs.h"
 #include "fs/list_dir.h"

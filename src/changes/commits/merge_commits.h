@@ -2,7 +2,7 @@
 //
 // Both repositories are a stranger's: nothing is believed and git does not run. New objects are copied as files, since
 // their names are the hashes of their content, and a branch is written as text. Whoever applies the result has git
-// check every object (changes/git/commits.h).
+// check every object (changes/commits/commits.h).
 #pragma once
 
 #include <string>

@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
-#include "changes/git/commits.h"
+#include "changes/commits/commits.h"
+#include "changes/commits/ignored.h"
 #include "changes/git/git_folder.h"
-#include "changes/git/ignored.h"
 #include "changes/git/raw_diff.h"
 #include "changes/git/work_tree_ids.h"
 #include "changes/upper/tree_finder.h"

@@ -1,4 +1,4 @@
-#include "changes/git/git_ancestor.h"
+#include "changes/pinned/git_ancestor.h"
 
 #include <string_view>
 #include <utility>
@@ -6,8 +6,8 @@
 #include "base/binary.h"
 #include "base/limits.h"
 #include "changes/git/git.h"
-#include "changes/git/pinned_git.h"
 #include "changes/git/quarantine.h"
+#include "changes/pinned/pinned_git.h"
 #include "fs/path_ops.h"
 #include "text/diff/merge3.h"
 

@@ -1,4 +1,4 @@
-#include "changes/git/merged_work.h"
+#include "changes/pinned/merged_work.h"
 
 #include <algorithm>
 #include <optional>
@@ -10,8 +10,8 @@
 #include "changes/git/base_heads.h"
 #include "changes/git/git.h"
 #include "changes/git/git_folder.h"
-#include "changes/git/pinned_git.h"
 #include "changes/git/quarantine.h"
+#include "changes/pinned/pinned_git.h"
 #include "changes/upper/drop_applied.h"
 #include "os/files/host_files.h"
 

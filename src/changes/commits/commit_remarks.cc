@@ -2,7 +2,7 @@
 #include "base/ascii.h"
 #include "base/json.h"
 #include "base/path.h"
-#include "changes/git/commits.h"
+#include "changes/commits/commits.h"
 #include "changes/git/git_settings.h"
 #include "changes/linked_names.h"
 #include "changes/review/remarks.h"

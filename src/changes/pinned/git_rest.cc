@@ -1,4 +1,4 @@
-#include "changes/git/git_rest.h"
+#include "changes/pinned/git_rest.h"
 
 #include <optional>
 #include <thread>

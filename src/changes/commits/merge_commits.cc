@@ -1,4 +1,4 @@
-#include "changes/git/merge_commits.h"
+#include "changes/commits/merge_commits.h"
 
 #include <algorithm>
 
@@ -6,7 +6,7 @@
 
 #include "base/path.h"
 #include "changes/apply/copy_node.h"
-#include "changes/git/commits.h"
+#include "changes/commits/commits.h"
 #include "changes/git/git_refs.h"
 #include "changes/git/quarantine.h"
 #include "fs/path_ops.h"

@@ -1,4 +1,4 @@
-#include "changes/git/as_committed.h"
+#include "changes/pinned/as_committed.h"
 
 #include <algorithm>
 #include <string>
@@ -10,13 +10,13 @@
 #include "base/path.h"
 #include "changes/compare.h"
 #include "changes/git/base_heads.h"
-#include "changes/git/frozen_tree.h"
 #include "changes/git/git.h"
 #include "changes/git/git_work_tree.h"
-#include "changes/git/pinned_git.h"
 #include "changes/git/quarantine.h"
 #include "changes/git/raw_diff.h"
 #include "changes/left_out.h"
+#include "changes/pinned/frozen_tree.h"
+#include "changes/pinned/pinned_git.h"
 #include "fs/path_ops.h"
 #include "os/files/host_files.h"
 #include "os/files/host_tree.h"

@@ -4,7 +4,7 @@
 
 #include "base/limits.h"
 #include "base/path.h"
-#include "changes/git/commits.h"
+#include "changes/commits/commits.h"
 #include "changes/git/git_work_tree.h"
 #include "changes/review/patch.h"
 #include "os/files/host_files.h"
