@@ -392,8 +392,31 @@ Result<std::string> make_agent_from(const std::string& id_or_path, const std::st
   return path;
 }
 
+namespace {
+
+// What cannot be read as an agent (damaged, or encrypted without its key here) is taken for one only at the place of
+// agents: a path may be mistyped.
+Status check_is_agent(const std::string& path, Clock& clock) {
+  std::optional<struct stat> there = WARREN_TRY(find_host_link(path));
+  if (there && S_ISLNK(there->st_mode)) {
+    return Error(Code::kInvalid, fmt::format("{} is a symbolic link, not an agent file", quote(path)),
+                 "name the file that it leads to");
+  }
+  std::string folder(directory_of(path));
+  bool is_at_place = path.ends_with(".db") && base_name(folder) == kAgentsDir;
+  if (is_at_place) return Ok{};
+  Result<std::unique_ptr<Store>> store =
+      Store::open(path, {.mode = OpenMode::kReadOnly, .find_key = agent_keys(path)}, clock);
+  if (store.ok()) return Ok{};
+  return std::move(store).take_error().with_hint(
+      fmt::format("outside of a folder {} only readable agent files are deleted; `rm` deletes any file", kAgentsDir));
+}
+
+}  // namespace
+
 Status delete_agent(const std::string& path, Clock& clock) {
   if (path == kMemoryAgent) return Error(Code::kInvalid, "an agent in memory cannot be deleted");
+  WARREN_TRY(check_is_agent(path, clock));
   WARREN_TRY(check_replaceable(path, clock));
   WARREN_TRY(remove_companions(path));  // first: working memory may be in use, and then all stays
   remove_base_note(path).ignore("a note without its file has no effect");
