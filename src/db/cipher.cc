@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include <string.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 #include <sqlite3.h>
@@ -72,11 +73,16 @@ Result<std::optional<std::string>> find_salt(sqlite3* handle) {
   Header header{};
   if (!is_file) return std::optional<std::string>();
   int code = file->pMethods->xRead(file, header.data(), static_cast<int>(header.size()), 0);
-  if (code == SQLITE_IOERR_SHORT_READ) return std::optional<std::string>();
-  if (code != SQLITE_OK) return Error(Code::kIo, "the file's first bytes cannot be read");
+  bool is_short = code == SQLITE_IOERR_SHORT_READ;  // the rest is zeros then
+  if (is_short && header == Header{}) return std::optional<std::string>();
+  if (code != SQLITE_OK && !is_short) return Error(Code::kIo, "the file's first bytes cannot be read");
   std::string start(reinterpret_cast<const char*>(header.data()), DatabaseKey::kSaltBytes);
-  if (start == kPlainStart || !is_header_of_encrypted(header)) return std::optional<std::string>();
-  return std::optional(std::move(start));
+  if (!is_short && start == kPlainStart) return std::optional<std::string>();
+  if (!is_short && is_header_of_encrypted(header)) return std::optional(std::move(start));
+  // Half a page that a power cut has left is put right by the journal beside it.
+  bool has_journal = ::access(sqlite3_filename_journal(sqlite3_db_filename(handle, "main")), F_OK) == 0;
+  if (has_journal) return std::optional<std::string>();
+  return Error(Code::kCorrupt, "file is not a database");
 }
 
 std::string uri_of(std::string_view path, std::string_view query) {

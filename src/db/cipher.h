@@ -43,8 +43,9 @@ using SharedDatabaseKey = std::shared_ptr<const DatabaseKey>;
 // Finds the key of the file that has this salt. Called while the file is being opened.
 using KeyFinder = std::function<Result<SharedDatabaseKey>(std::string_view salt)>;
 
-// The salt, if the open file is encrypted; nullopt if it is an ordinary database, empty, or something else. Before the
-// key is set. Reads through SQLite's own descriptor: closing another one would release its locks.
+// The salt, if the open file is encrypted; nullopt if it is an ordinary database or empty. kCorrupt if it is something
+// else: SQLite would find that out, too, but then delete a file with the name of its log. Before the key is set. Reads
+// through SQLite's own descriptor: closing another one would release its locks.
 Result<std::optional<std::string>> find_salt(sqlite3* handle);
 
 // The VFS that encrypts, above the named one (null: the system's). kUnsupported if this SQLite has no ciphers.

@@ -103,6 +103,19 @@ TEST(Database, AFileThatIsNotADatabaseIsCorruptAndNotChanged) {
   EXPECT_FALSE(exists(directory.file("a.db-wal")));
 }
 
+TEST(Database, WhatLiesBesideAFileThatIsNotADatabaseStays) {
+  TempDir directory;
+  for (std::size_t size : {9, 100, 100'000}) {
+    write_content(directory.file("note"), std::string(size, 'x'));
+    write_content(directory.file("note-wal"), "a list of walls");
+    for (OpenMode mode : {OpenMode::kReadOnly, OpenMode::kReadWrite}) {
+      EXPECT_EQ(error_of(Database::open(directory.file("note"), {.mode = mode})), Code::kCorrupt);
+      ASSERT_TRUE(exists(directory.file("note-wal"))) << size;
+      EXPECT_EQ(content_of(directory.file("note-wal")), "a list of walls");
+    }
+  }
+}
+
 TEST(Database, ATruncatedFileIsCorruptWhereItIsRead) {
   TempDir directory;
   std::string path = directory.file("a.db");

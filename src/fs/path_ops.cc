@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/format_size.h"
 #include "base/path.h"
 #include "fs/copy_content.h"
 #include "fs/expiry.h"
@@ -151,8 +152,8 @@ Result<std::string> read_file(FileSystem& fs, std::string_view path, const ReadF
     // Only a regular file has a meaningful size; read reports what is wrong with anything else.
     std::uint64_t size = node.is_file() ? node.size : 0;
     if (size > options.size_bytes_max) {
-      return Error(Code::kTooLarge,
-                   fmt::format("it has {} bytes, more than the limit of {}", size, options.size_bytes_max));
+      return Error(Code::kTooLarge, fmt::format("it has {}, more than the limit of {}", format_size(size),
+                                                format_size(options.size_bytes_max)));
     }
     std::string content(size, '\0');
     std::size_t length = WARREN_TRY(fs.read(node.inode, 0, as_mutable_bytes(content)));

@@ -3,6 +3,7 @@
 
 #include "base/base64.h"
 #include "base/bytes.h"
+#include "base/format_size.h"
 #include "base/path.h"
 #include "base/utf8.h"
 #include "fs/path_ops.h"
@@ -67,8 +68,9 @@ Answer read_key(const Request& request, const std::string& uri) {
   if (!value.ok()) return rpc_error(value.error());
   if (!*value) return missing_resource(request, uri, missing);
   if ((*value)->size() > kResourceBytesMax) {
-    return rpc_error(Error(Code::kTooLarge, fmt::format("the value has {} bytes, more than the limit of {}",
-                                                        (*value)->size(), kResourceBytesMax)));
+    return rpc_error(
+        Error(Code::kTooLarge, fmt::format("the value has {}, more than the limit of {}", format_size((*value)->size()),
+                                           format_size(kResourceBytesMax))));
   }
   return contents_of(uri, "value.json", **value);
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/format_size.h"
 #include "base/json.h"
 #include "fs/path_ops.h"
 
@@ -137,7 +138,8 @@ Result<std::string> LivePolicy::read(FileSystem& own, std::string_view path) {
   Attributes file = WARREN_TRY(find_own_file(own, path));
   std::uint64_t most = path == kActivePolicy ? Policy::kBytesMax : kHistoryBytes;
   if (file.size > most) {
-    return Error(Code::kTooLarge, fmt::format("{} has {} bytes, more than the limit of {}", path, file.size, most));
+    return Error(Code::kTooLarge,
+                 fmt::format("{} has {}, more than the limit of {}", path, format_size(file.size), format_size(most)));
   }
   std::string text(file.size, '\0');
   std::size_t length = WARREN_TRY(own.read(file.inode, 0, as_mutable_bytes(text)));

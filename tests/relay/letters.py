@@ -58,7 +58,7 @@ class Several(Letters):
         self.assertRegex(lines[0], rf"^{first} \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d ")
         self.command("dead", "discard", first, third)
         self.assertEqual([str(one["id"]) for one in self.letters()], [second])
-        self.command("dead", "discard", second, "99", code=1)
+        self.assertIn("99", self.command("dead", "discard", "99", second, second, code=1).stderr)
         self.assertEqual(self.letters(), [])
 
     def test_a_message_from_standard_input(self):

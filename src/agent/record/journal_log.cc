@@ -1,6 +1,7 @@
 #include "agent/record/journal_log.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -334,14 +335,17 @@ class JournalNarrator {
     if (filter_.path) return Ok{};
     if (change.kind == ChangeKind::kEverything) add(found, "changed more than is listed", "");
     if (change.kind != ChangeKind::kKey) return Ok{};
-    bool is_newest = seen_keys_.insert(change.name).second;
-    std::string_view verb = "changed the key";
+    // What was removed had been set. Before a key was set it may have been there or not.
+    auto [newer, is_newest] = seen_keys_.try_emplace(change.name, KeyChange::kUnknown);
     if (is_newest) {
       bool is_there = WARREN_TRY(agent_.store().kv().find(change.name))
       .has_value();
-      verb = is_there ? "set the key" : "removed the key";
+      newer->second = is_there ? KeyChange::kSet : KeyChange::kRemoved;
+    } else {
+      newer->second = newer->second == KeyChange::kRemoved ? KeyChange::kSet : KeyChange::kUnknown;
     }
-    add(found, verb, change.name);
+    constexpr std::array<std::string_view, 3> kVerbs{"set the key", "removed the key", "changed the key"};
+    add(found, kVerbs.at(static_cast<std::size_t>(newer->second)), change.name);
     return Ok{};
   }
 
@@ -356,7 +360,8 @@ class JournalNarrator {
   std::set<std::uint64_t> all_removed_;    // those of all newer rows, too
   std::map<std::string, std::uint64_t> removed_at_;  // nodes that newer rows have removed, by path
   std::set<std::string> wanted_;                     // the filter's path, and its former names
-  std::set<std::string> seen_keys_;
+  enum class KeyChange { kSet, kRemoved, kUnknown };
+  std::map<std::string, KeyChange> seen_keys_;  // the last one that was read, which is newer than those to come
   std::vector<LogEvent> events_;
 };
 

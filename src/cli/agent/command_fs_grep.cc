@@ -88,9 +88,18 @@ class GrepRun {
                        !globs_.names_hidden(entry.path, entry.attributes);
       if (!is_start && is_hidden) return entry.attributes.is_directory() ? WalkNext::kSkip : WalkNext::kContinue;
       bool is_searched = entry.attributes.is_file() && (is_start || globs_.wants(entry.path));
-      if (is_searched) WARREN_TRY(search_file(entry.path));
+      if (is_searched) WARREN_TRY(search_file(entry.path, is_start ? Named::kYes : Named::kNo));
       return WalkNext::kContinue;
     });
+  }
+
+  // A path that does not exist, too: the others are searched.
+  Status search(const std::string& start) {
+    Status searched = search_below(start);
+    if (searched.ok() || !context_.out.status().ok()) return searched;
+    has_failed_ = true;
+    warn_if_not(context_, searched);
+    return Ok{};
   }
 
   bool has_found() const { return has_found_; }
@@ -103,18 +112,25 @@ class GrepRun {
   }
 
  private:
-  // What cannot be read is reported, and the rest is searched. What was removed meanwhile is not there.
-  Status search_file(const std::string& path) {
+  enum class Named { kNo, kYes };  // by the user, not found below a directory
+
+  // What cannot be read is reported, and the rest is searched. What was removed meanwhile is not there. A binary file
+  // is searched if it was named, but its lines are not for a terminal.
+  Status search_file(const std::string& path, Named named) {
     std::uint64_t count = 0;
     bool is_listing = args_.has("files-with-matches");
     bool is_counting = args_.has("count");
+    bool is_binary = false;
     auto visit = [&](const LineSearch::Line& line) {
       ++count;
-      if (!is_listing && !is_counting) print_line(path, line, count == 1);
-      return is_listing || !context_.out.status().ok() ? LineSearch::Next::kStop : LineSearch::Next::kContinue;
+      bool is_summary = is_binary && !args_.has("json");
+      if (is_summary && !is_listing && !is_counting) context_.out.line(shown_path(path) + ": binary file matches");
+      else if (!is_listing && !is_counting) print_line(path, line, count == 1);
+      bool is_enough = is_listing || (is_summary && !is_counting) || !context_.out.status().ok();
+      return is_enough ? LineSearch::Next::kStop : LineSearch::Next::kContinue;
     };
     LineSearch search(pattern_, args_.has("invert-match") ? Lines::kWithoutMatch : Lines::kWithMatch, visit);
-    Status read = read_into(search, path);
+    Status read = read_into(search, path, named, is_binary);
     if (!read.ok() && read.error().code() != Code::kNotFound) {
       has_failed_ = true;
       warn_if_not(context_, read);
@@ -126,13 +142,14 @@ class GrepRun {
     return context_.out.status();
   }
 
-  Status read_into(LineSearch& search, const std::string& path) {
+  Status read_into(LineSearch& search, const std::string& path, Named named, bool& is_binary) {
     auto file = WARREN_TRY(File::open(fs_, path));
     buffer_.resize(limits::kCopyBytes);
     for (std::uint64_t offset = 0;;) {
       std::size_t count = WARREN_TRY(file->read_at(offset, as_mutable_bytes(buffer_)).within(quote(path)));
       std::string_view piece = std::string_view(buffer_).substr(0, count);
-      if (offset == 0 && !args_.has("text") && is_binary_content(piece)) {
+      if (offset == 0) is_binary = !args_.has("text") && is_binary_content(piece);
+      if (is_binary && named == Named::kNo) {
         ++binary_;
         return file->close();
       }
@@ -227,7 +244,7 @@ Result<Exit> search_lines(Context& context, const Arguments& args) {
   std::set<std::string> searched;
   for (const std::string& path : paths) {
     std::string start = WARREN_TRY(normalise_path(path));
-    if (searched.insert(start).second) WARREN_TRY(grep.search_below(start));
+    if (searched.insert(start).second) WARREN_TRY(grep.search(start));
   }
   WARREN_TRY(agent->check_recorded());
   WARREN_TRY(context.out.finish());  // the lines come before what is said about files that were skipped

@@ -7,6 +7,7 @@
 #include "agent/checkpoints/checkpoints.h"
 #include "agent/files/file_verbs.h"
 #include "agent/files/transfer.h"
+#include "base/format_size.h"
 #include "base/path.h"
 #include "cli/agent/glob_check.h"
 #include "cli/commands.h"

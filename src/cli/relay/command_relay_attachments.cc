@@ -1,6 +1,7 @@
 // Attachments in send and inbox, and the commands for the relay's store.
 #include <fmt/format.h>
 
+#include "base/format_size.h"
 #include "base/path.h"
 #include "cli/commands.h"
 #include "cli/relay/relay_commands.h"
@@ -30,7 +31,8 @@ Status check_message_size(const relay::Root& root, const relay::Message& message
   std::uint64_t most = config.ok() ? config->message_bytes_max : relay::Config().message_bytes_max;
   std::size_t size = write_message(message).size();
   if (size <= most) return Ok{};
-  return Error(Code::kTooLarge, fmt::format("the message has {} bytes; the limit of this relay is {}", size, most),
+  return Error(Code::kTooLarge,
+               fmt::format("the message has {}; the limit of this relay is {}", format_size(size), format_size(most)),
                "send the large part as a file with '--attach FILE'");
 }
 

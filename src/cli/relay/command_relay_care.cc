@@ -1,6 +1,8 @@
 // Maintenance commands: dead, operations, archive, backup, adopt, fsck.
 #include <poll.h>
 
+#include <set>
+
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
@@ -129,11 +131,20 @@ Status discard_one(Context& context, const Arguments& args, std::int64_t letter,
 
 Result<Exit> run_discard(Context& context, const Arguments& args) {
   std::int64_t until_ns = WARREN_TRY(until_of(context, args));
-  for (const std::string& number : args.all("LETTER")) {
-    std::int64_t letter = WARREN_TRY(parse_count(number));
-    WARREN_TRY(discard_one(context, args, letter, until_ns));
+  std::set<std::int64_t> letters;
+  for (const std::string& number : args.all("LETTER")) letters.insert(WARREN_TRY(parse_count(number)));
+  if (letters.size() == 1) {
+    WARREN_TRY(discard_one(context, args, *letters.begin(), until_ns));
+    return Exit::kOk;
   }
-  return Exit::kOk;
+  // One that cannot be discarded does not keep the others.
+  Exit exit = Exit::kOk;
+  for (std::int64_t letter : letters) {
+    Status done = discard_one(context, args, letter, until_ns);
+    if (!done.ok()) exit = Exit::kFailed;
+    warn_if_not(context, done);
+  }
+  return exit;
 }
 
 Json operation_json(const relay::RecordedOperation& one) {

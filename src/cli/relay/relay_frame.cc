@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/format_size.h"
 #include "cli/show/text.h"
 #include "cli/syntax/values.h"
 

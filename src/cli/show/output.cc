@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include "base/format_size.h"
 #include "base/printable.h"
 #include "os/error.h"
 #include "os/terminal.h"

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/format_size.h"
 #include "cli/syntax/values.h"
 #include "os/fd.h"
 #include "os/terminal.h"

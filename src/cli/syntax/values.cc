@@ -104,18 +104,6 @@ Result<std::int64_t> parse_time(std::string_view text, Zone zone) {
   return bad(text, "a time, such as 1767225600 or 2026-01-01T00:00:00Z");
 }
 
-std::string format_size(std::uint64_t bytes) {
-  constexpr std::array<std::string_view, 5> kUnits{"KiB", "MiB", "GiB", "TiB", "PiB"};
-  if (bytes < 1024) return fmt::format("{} B", bytes);
-  double value = static_cast<double>(bytes) / 1024;
-  std::size_t unit = 0;
-  while (value >= 1024 && unit + 1 < kUnits.size()) {
-    value /= 1024;
-    ++unit;
-  }
-  return fmt::format("{:.1f} {}", value, kUnits[unit]);
-}
-
 std::string format_time(std::int64_t seconds, Zone zone) {
   std::optional<std::tm> found = calendar_of(seconds, zone);
   if (!found) return std::to_string(seconds);

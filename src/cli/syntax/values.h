@@ -24,7 +24,6 @@ enum class Zone { kLocal, kUtc };
 // Unix seconds, or a date and time: in UTC if it ends in 'Z', else in the zone.
 Result<std::int64_t> parse_time(std::string_view text, Zone zone = Zone::kUtc);
 
-std::string format_size(std::uint64_t bytes);  // "1.5 MiB"
 // "2026-01-31 12:00:00"; the number itself when it is out of the calendar's range. Commands use Output::time and
 // Output::size, which know what the user wants to see.
 std::string format_time(std::int64_t seconds, Zone zone = Zone::kUtc);

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "base/ascii.h"
+#include "base/format_size.h"
 #include "base/path.h"
 #include "os/error.h"
 #include "os/fd.h"
@@ -44,17 +45,6 @@ Status set_rlimit(__rlimit_resource resource, std::uint64_t soft, std::uint64_t 
 }
 
 std::string number_text(const std::optional<std::uint64_t>& number) { return number ? std::to_string(*number) : "-"; }
-
-std::string size_text(std::uint64_t bytes) {
-  constexpr std::array<std::string_view, 5> kUnits{"B", "KiB", "MiB", "GiB", "TiB"};
-  auto value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  while (value >= 1024 && unit + 1 < kUnits.size()) {
-    value /= 1024;
-    ++unit;
-  }
-  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, kUnits[unit]);
-}
 
 bool has_word(std::string_view text, std::string_view word) {
   while (!text.empty()) {
@@ -126,7 +116,7 @@ std::vector<std::string> LimitsInForce::lines() const {
   std::vector<std::string> all;
   bool is_whole = !cgroup.empty();
   if (limits.memory_bytes) {
-    all.push_back(fmt::format("memory: {} {}", size_text(*limits.memory_bytes),
+    all.push_back(fmt::format("memory: {} {}", format_size(*limits.memory_bytes),
                               is_whole ? "for the whole run (cgroup)" : "for each process (rlimit)"));
   } else {
     all.emplace_back("memory: not limited");
@@ -141,7 +131,7 @@ std::vector<std::string> LimitsInForce::lines() const {
   if (limits.disk_bytes) {
     all.push_back(
         fmt::format("disk: {} for the session's files, for each of /tmp and the like, and for each other file",
-                    size_text(*limits.disk_bytes)));
+                    format_size(*limits.disk_bytes)));
   }
   return all;
 }

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/format_size.h"
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/path.h"
@@ -271,7 +272,10 @@ Result<std::optional<std::uint64_t>> KeyValue::check_quota(std::string_view key,
   std::uint64_t before = WARREN_TRY(size_of(key));
   std::uint64_t after = all - std::min(before, all) + key.size() + json.size();
   if (files.bytes + after <= *quota.bytes) return std::optional(after);
-  return Error(Code::kNoSpace, fmt::format("the agent's quota is {} bytes, for files and keys", *quota.bytes));
+  return Error(Code::kNoSpace,
+               fmt::format("quota: {} of {} would be used, by files and keys", format_size(files.bytes + after),
+                           format_size(*quota.bytes)),
+               "remove something, or raise the quota with `warren quota`");
 }
 
 Status KeyValue::write(std::string_view key, std::string_view json, std::optional<std::int64_t> expires_at_ms) {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/format_size.h"
 #include "base/path.h"
 #include "db/transaction.h"
 
@@ -23,12 +24,15 @@ std::uint64_t add(std::uint64_t count, std::int64_t change) {
   return more > kCountMax - count ? kCountMax : count + more;
 }
 
-Status check(std::string_view unit, const std::optional<std::uint64_t>& quota, std::uint64_t used,
+std::string count_text(std::uint64_t count) { return fmt::format("{} inodes", count); }
+
+Status check(std::string (*text)(std::uint64_t), const std::optional<std::uint64_t>& quota, std::uint64_t used,
              std::int64_t change) {
   if (!quota || change <= 0) return Ok{};
   auto more = static_cast<std::uint64_t>(change);
   if (used <= *quota && more <= *quota - used) return Ok{};
-  return Error(Code::kNoSpace, fmt::format("quota: {} of {} {} used, {} more needed", used, *quota, unit, more),
+  return Error(Code::kNoSpace,
+               fmt::format("quota: {} of {} used, {} more needed", text(used), text(*quota), text(more)),
                "remove something, or raise the quota with `warren quota`");
 }
 
@@ -66,8 +70,8 @@ Status Usage::charge(std::int64_t bytes, std::int64_t inodes) {
   if (!has_extensions_) return Ok{};
   WARREN_TRY(refresh());
   if (is_unlimited(quota_)) return Ok{};
-  WARREN_TRY(check("bytes", quota_.bytes, used_.bytes, bytes));
-  WARREN_TRY(check("inodes", quota_.inodes, used_.inodes, inodes));
+  WARREN_TRY(check(format_size, quota_.bytes, used_.bytes, bytes));
+  WARREN_TRY(check(count_text, quota_.inodes, used_.inodes, inodes));
   UsedSpace now{.bytes = add(used_.bytes, bytes), .inodes = add(used_.inodes, inodes)};
   if (now != used_) dirty_ = true;
   used_ = now;

@@ -76,7 +76,7 @@ TEST_F(UsageTest, ARefusalSaysHowMuchIsMissingAndCountsNothing) {
   ASSERT_OK(charge(1048576, 0));
   Status refused = charge(4096, 0);
   EXPECT_EQ(error_of(refused), Code::kNoSpace);
-  EXPECT_EQ(refused.error().message(), "quota: 1048576 of 1048576 bytes used, 4096 more needed");
+  EXPECT_EQ(refused.error().message(), "quota: 1.0 MiB of 1.0 MiB used, 4.0 KiB more needed");
   EXPECT_NE(refused.error().hint().find("`warren quota`"), std::string::npos);
   EXPECT_EQ(error_of(charge(-1048576, 5)), Code::kNoSpace) << "inodes are used up, whatever the bytes";
   EXPECT_EQ(error_of(charge(INT64_MAX, 0)), Code::kNoSpace);
