@@ -16,7 +16,7 @@
 namespace warren {
 namespace {
 
-std::string_view name_of(Space space) { return space == Space::kUser ? "the agent" : "kernel space"; }
+std::string_view describe_space(Space space) { return space == Space::kUser ? "the agent" : "kernel space"; }
 
 // The two files that only the policy commands write: each change is checked as a whole.
 bool is_checked_file(std::string_view path) { return path == kActivePolicy || path == kPolicyHistory; }
@@ -230,7 +230,7 @@ Status GuardFs::refuse(const Policy& policy, const Caller& caller, std::string_v
   }
   if (!is_in_root(caller, path)) return outside_root(caller, what);
   if (verdict.region) {
-    return Error(Code::kDenied, fmt::format("{} is not allowed to {} in {}", what, name_of(caller.space),
+    return Error(Code::kDenied, fmt::format("{} is not allowed to {} in {}", what, describe_space(caller.space),
                                             warren::name_of(*verdict.region)));
   }
   if (!verdict.rule)
