@@ -154,9 +154,8 @@ Result<std::optional<Timestamp>> find_pin_time(UpperLayer& upper) {
 Result<std::optional<PinnedGit>> find_pinned_git(const AgentOverlay& overlay) {
   auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
   std::optional<Attributes> record = WARREN_TRY(find_record(overlay.upper));
-  if (!record) return std::optional<PinnedGit>();
-  if (record->size > limits::kGitPackedRefsBytes)
-    return Error(Code::kTooLarge, fmt::format("'/.git/{}' is too large", kPinRecord));
+  // The agent can write there, too. Without a record, the session can still be reviewed and dropped.
+  if (!record || record->size > limits::kGitPackedRefsBytes) return std::optional<PinnedGit>();
   std::string text(static_cast<std::size_t>(record->size), '\0');
   text.resize(WARREN_TRY(overlay.upper.fs().read(record->inode, 0, as_mutable_bytes(text))));
   PinnedGit pinned = parse_pin_record(text);

@@ -48,6 +48,7 @@ PinnedGit parse_pin_record(std::string_view text);
 // The time that all copied files have; nullopt if the agent's git state is not pinned. Within a unit of the upper
 // layer.
 Result<std::optional<Timestamp>> find_pin_time(UpperLayer& upper);
+// nullopt also if the record is larger than any that we write.
 Result<std::optional<PinnedGit>> find_pinned_git(const AgentOverlay& overlay);
 
 // Copies the state of git into a new agent. False, with nothing changed, if the base's `.git` is not an ordinary

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "changes/changes.h"
@@ -169,6 +170,21 @@ TEST_F(PinnedGitTest, WhatTheAgentChangesInItIsAChange) {
   write("/.git/HEAD", "ref: refs/heads/work\n");
   write("/.git/refs/heads/work", kFirst + "\n");
   EXPECT_EQ(changed(), (std::vector<std::string>{"M /.git/HEAD", "A /.git/refs/heads/work"}));
+}
+
+TEST_F(PinnedGitTest, ARecordThatTheAgentMadeTooLargeCountsAsNoneAndADiscardMakesItAgain) {
+  pin();
+  std::string path = fmt::format("/.git/{}", kPinRecord);
+  write(path, "");
+  ASSERT_OK(merged_->write(stat(*merged_, path).value().inode, limits::kGitPackedRefsBytes, as_bytes("x")));
+  Result<std::optional<PinnedGit>> pinned = find_pinned_git(overlay());
+  ASSERT_OK(pinned);
+  EXPECT_FALSE(pinned->has_value());
+  open();
+  ASSERT_OK(discard_changes(overlay(), {}));
+  open();
+  EXPECT_EQ(find_pinned_git(overlay()).value().value().head, kSecond);
+  EXPECT_EQ(changed(), std::vector<std::string>{});
 }
 
 TEST_F(PinnedGitTest, TheCopiedIndexIsOlderThanTheIndex) {
