@@ -1,4 +1,4 @@
-#include "session/git_base.h"
+#include "changes/pinned/linked_worktree.h"
 
 #include <algorithm>
 #include <memory>
@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/ascii.h"
+#include "base/below.h"
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/path.h"
@@ -194,7 +195,7 @@ std::optional<std::string> find_git_outside(const std::string& base) {
   Result<std::optional<struct stat>> found = find_host_link(base + "/.git");
   if (!found.ok() || !*found || !S_ISREG((*found)->st_mode) || !is_of_user(**found)) return std::nullopt;
   std::optional<std::string> git_dir = resolved(base, find_text(base, ".git", "gitdir:"));
-  return git_dir && !is_within(*git_dir, base) ? git_dir : std::nullopt;
+  return git_dir && !is_at_or_below(*git_dir, base) ? git_dir : std::nullopt;
 }
 
 std::optional<LinkedWorktree> find_linked_worktree(const std::string& base) {
@@ -214,14 +215,6 @@ std::vector<std::string> paths_to_read(const LinkedWorktree& worktree) {
     if (is_plain_dir(worktree.common + name)) paths.push_back(worktree.common + name);
   }
   return paths;
-}
-
-bool may_pin_git(const Plan& plan) {
-  std::string git_dir = plan.base + "/.git";
-  Result<std::optional<struct stat>> found = find_host_link(git_dir);
-  if (!found.ok() || !*found || !S_ISDIR((*found)->st_mode) || !is_of_user(**found)) return false;
-  return std::none_of(plan.places.begin(), plan.places.end(),
-                      [&](const Plan::Place& place) { return is_within(place.path, git_dir); });
 }
 
 Status make_worktree_repository(Agent& agent, const std::string& base, const LinkedWorktree& worktree) {
