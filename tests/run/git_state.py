@@ -40,6 +40,33 @@ class State(Git):
         lines = [line for line in self.warren("sessions").splitlines() if line.startswith(session + " ")]
         return lines[0] if lines else ""
 
+    def count_git(self, *words):
+        """The number of git processes that a command starts."""
+        shims = self.world.home / "shims"
+        shims.mkdir(exist_ok=True)
+        count = shims / "count"
+        count.write_text("")
+        shim = shims / "git"
+        shim.write_text(f"#!/bin/sh\necho >> {count}\nexec {shutil.which('git')} \"$@\"\n")
+        shim.chmod(0o755)
+        environment = self.world.environment()
+        done = self.world.warren(*words, env=environment | {"PATH": f"{shims}:{environment['PATH']}"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return len(count.read_text().splitlines())
+
+
+class LargeOrMany(State):
+    def test_branches_cost_no_git_process_each(self):
+        counts = []
+        for session, count in (("few", 2), ("many", 30)):
+            self.host_commit(session, "1\n")
+            self.inside(f"for i in $(seq {count}); do git branch x$i HEAD~1; done; git pack-refs --all; "
+                        f"for i in $(seq {count}); do git branch y$i HEAD~1; done; echo 1 > mine", session=session)
+            counts.append(self.count_git("sessions"))
+            self.assertIn("branches", self.listed(session))
+            self.warren("sessions", "delete", session, "--yes")
+        self.assertEqual(counts[0], counts[1])
+
 
 class WhateverTheHostDoes(State):
     def test_a_commit_of_the_host_is_not_reverted_by_the_agents_next_one(self):
