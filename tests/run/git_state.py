@@ -56,6 +56,23 @@ class State(Git):
 
 
 class LargeOrMany(State):
+    def test_files_that_others_changed_too_cost_no_git_process_each(self):
+        lines = [f"{i}\n" for i in range(1, 31)]
+        names = [f"file-{i}" for i in range(30)]
+        for name in names:
+            self.write(name, "".join(lines))
+        self.commit("many")
+        counts = []
+        for session, some in (("few", names[:3]), ("many", names[3:])):
+            self.inside(f"sed -i 's/^5$/agent/' {' '.join(some)}; {COMMIT} five", session=session)
+            for name in some:
+                self.write(name, "".join(lines[:-1] + ["host\n"]))
+            self.commit("of the host")
+            self.inside(f"{BOT} merge -q --no-edit warren/base", session=session)
+            self.assertNotIn("take back", self.warren("diff", f"session:{session}"))
+            counts.append(self.count_git("diff", f"session:{session}"))
+        self.assertEqual(counts[0], counts[1])
+
     def test_branches_cost_no_git_process_each(self):
         counts = []
         for session, count in (("few", 2), ("many", 30)):
@@ -66,6 +83,10 @@ class LargeOrMany(State):
             self.assertIn("branches", self.listed(session))
             self.warren("sessions", "delete", session, "--yes")
         self.assertEqual(counts[0], counts[1])
+
+    def test_a_package_file_that_nobody_can_look_into_is_asked_about(self):
+        self.inside(f"truncate -s 20M package.json; git add package.json; {COMMIT} large")
+        self.assertIn("/package.json: npm runs its scripts", self.warren("apply", "session:s"))
 
 
 class WhateverTheHostDoes(State):

@@ -34,6 +34,8 @@ class Git {
   Result<bool> succeeds(const std::vector<std::string>& words);
 
  private:
+  std::vector<std::string> environment() const;  // of git: ours, and the variables that were set
+
   std::string dir_;
   std::string git_dir_;  // "" to let git find it
   std::vector<std::string> variables_;
