@@ -88,6 +88,13 @@ class LargeOrMany(State):
         self.inside(f"truncate -s 20M package.json; git add package.json; {COMMIT} large")
         self.assertIn("/package.json: npm runs its scripts", self.warren("apply", "session:s"))
 
+    def test_a_damaged_record_does_not_keep_a_session_from_review_and_discard(self):
+        self.inside(f"echo 1 > mine; {COMMIT} two || true; truncate -s 65M .git/warren-session")
+        self.assertIn("/mine", self.warren("diff", "session:s"))
+        self.assertIn("/mine", self.warren("apply", "session:s", "-n"))
+        self.warren("discard", "session:s", "--yes", "--keep")
+        self.assertEqual(self.inside("git status --short; git log --format=%s").stdout, "first\n")
+
 
 class WhateverTheHostDoes(State):
     def test_a_commit_of_the_host_is_not_reverted_by_the_agents_next_one(self):
