@@ -55,7 +55,9 @@ Status make_session_file(const SessionDir& session, const Plan& plan, const std:
   WARREN_TRY(put_base_note(draft, base, NoteFor::kNewAgent));  // it belongs to the file, whatever its name is
   if (std::optional<LinkedWorktree> worktree = find_linked_worktree(base)) {
     auto agent = WARREN_TRY(Agent::open({.id_or_path = draft}, clock));
-    WARREN_TRY(make_worktree_repository(*agent, base, *worktree).within("make a repository for the git worktree"));
+    constexpr const char* kMake = "make a repository for the git worktree";
+    WorktreeRepository repository = WARREN_TRY(read_worktree_repository(base, *worktree).within(kMake));
+    WARREN_TRY(write_worktree_repository(agent->fs(), repository).within(kMake));
     WARREN_TRY(empty_log_of(*agent));
   } else if (may_pin_git(plan)) {
     auto agent = WARREN_TRY(Agent::open({.id_or_path = draft, .durability = Durability::kProcess}, clock));

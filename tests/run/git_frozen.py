@@ -507,6 +507,18 @@ class WhatTheAgentDoes(Frozen):
         self.warren("discard", "session:s", "--yes", "--keep")
         self.inside("grep -q newer file; test -e new/deep/file; test ! -e lib; git status --short")
 
+    def test_discarding_in_a_linked_worktree_starts_again_from_its_head(self):
+        tree = self.linked_worktree()
+        self.inside("echo agent > file; git tag mine; git -c user.name=b -c user.email=b@example.org commit -qam agent", cwd=tree, session="w")
+        (tree / "file").write_text("later\n")
+        self.commit("of the host", cwd=tree)
+        said = self.warren("discard", "session:w", "--yes", "/.git/index", status=1)
+        self.assertIn("dropped together or not at all", said)
+        self.warren("discard", "session:w", "--yes", "--keep")
+        said = self.inside("git log -1 --format=%s; cat file; git status --short; git tag", cwd=tree, session="w").stdout
+        self.assertEqual(said, "of the host\nlater\n")
+        self.assertIn(" 0 ", self.listed("w"))
+
 
 class NotFrozen(Frozen):
     def test_more_than_the_limit_while_it_runs_is_said_at_the_end(self):

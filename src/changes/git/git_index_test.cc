@@ -50,8 +50,7 @@ Names unmerged_in(std::string_view index) {
 }
 
 TEST(GitIndex, ListsEachUnmergedNameOnce) {
-  for (int version : {2, 3, 4})
-    EXPECT_EQ(unmerged_in(sample(version)), (Names{"both", "ours"})) << version;
+  for (int version : {2, 3, 4}) EXPECT_EQ(unmerged_in(sample(version)), (Names{"both", "ours"})) << version;
   EXPECT_EQ(unmerged_in(index_of(2, {})), Names{});
 }
 

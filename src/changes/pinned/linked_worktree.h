@@ -1,4 +1,5 @@
-// The repository that a directory of the user's is in, and what a session in a linked worktree or submodule has instead.
+// The repository that a directory of the user's is in, and what a session in a linked worktree or submodule has
+// instead.
 //
 // A linked worktree (`git worktree add`) has a file `.git` that leads to the main repository, which is not in the base
 // and which a run may not write. So a new session gets a directory `.git` of its own in its place, in the upper layer:
@@ -9,10 +10,11 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "agent/agent.h"
 #include "base/result.h"
+#include "fs/file_system.h"
 
 namespace warren {
 
@@ -36,7 +38,15 @@ std::optional<std::string> find_git_outside(const std::string& base);
 // What a run must be able to read so that git works inside: absolute paths of directories, without links on the way.
 std::vector<std::string> paths_to_read(const LinkedWorktree& worktree);
 
-// Replaces the agent's `.git` by a repository of its own. Links in the repository outside are not followed.
-Status make_worktree_repository(Agent& agent, const std::string& base, const LinkedWorktree& worktree);
+// What is in a session's own repository.
+struct WorktreeRepository {
+  std::vector<std::pair<std::string, std::string>> files;  // "/.git/HEAD" and its content
+  Timestamp time;                                          // of all of them
+};
+
+// Runs git, and waits for git commands that are under way. Links in the repository outside are not followed.
+Result<WorktreeRepository> read_worktree_repository(const std::string& base, const LinkedWorktree& worktree);
+// Replaces what the agent has as `.git`. `fs` is its merged tree.
+Status write_worktree_repository(FileSystem& fs, const WorktreeRepository& repository);
 
 }  // namespace warren

@@ -232,12 +232,9 @@ Status write_git_record(UpperLayer& upper, std::string_view name, std::string_vi
   return upper.restore(git.inode, git);
 }
 
-Status pin_git_again(const AgentOverlay& overlay) {
-  std::optional<GitState> state = WARREN_TRY(read_git_state(overlay.base));
-  auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kWrite));
-  WARREN_TRY(drop_git(overlay.upper));
-  if (state) WARREN_TRY(StateWriter(overlay.upper, *state).write());
-  return unit->commit();
+Status pin_git_again(UpperLayer& upper, const std::optional<GitState>& state) {
+  WARREN_TRY(drop_git(upper));
+  return state ? StateWriter(upper, *state).write() : Status(Ok{});
 }
 
 }  // namespace warren

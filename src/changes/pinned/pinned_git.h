@@ -28,6 +28,8 @@ inline constexpr std::uint64_t kGitStateFileBytes = std::uint64_t{16} << 20;  //
 inline constexpr std::size_t kGitStateFiles = 10'000;
 }  // namespace limits
 
+struct GitState;  // changes/pinned/git_state.h
+
 // Below .git; git does not know them.
 inline constexpr std::string_view kPinRecord = "warren-session";
 inline constexpr std::string_view kAppliedRecord = "warren-applied";
@@ -67,7 +69,8 @@ Result<std::vector<std::string>> list_applied_paths(UpperLayer& upper);
 // empty text removes the record. Within a unit of the upper layer.
 Result<std::string> read_git_record(UpperLayer& upper, std::string_view name);
 Status write_git_record(UpperLayer& upper, std::string_view name, std::string_view text);
-// Drops the agent's `.git` with everything that the agent did in it, and pins the state that the base has now.
-Status pin_git_again(const AgentOverlay& overlay);
+// Drops the agent's `.git` with everything that the agent did in it, and pins a state of the base, as read_git_state
+// returned it. Within a write unit of the upper layer: so the state is read before, since that can wait for git.
+Status pin_git_again(UpperLayer& upper, const std::optional<GitState>& state);
 
 }  // namespace warren

@@ -12,6 +12,7 @@
 
 #include "changes/changes.h"
 #include "changes/undo/discard.h"
+#include "fs/forwarding_fs.h"
 #include "fs/host/host_fs.h"
 #include "fs/overlay/overlay_fs.h"
 #include "fs/path_ops.h"
@@ -97,6 +98,26 @@ class PinnedGitTest : public ::testing::Test {
   std::unique_ptr<OverlayRows> rows_;
   std::unique_ptr<HostFs> base_;
   std::unique_ptr<OverlayFs> merged_;
+};
+
+// Counts the reads of files' contents.
+class WatchedReads final : public ForwardingFs {
+ public:
+  WatchedReads(FileSystem& inner, Database& database) : ForwardingFs(inner), database_(database) {}
+
+  Result<std::size_t> read(Inode node, std::uint64_t offset, MutableBytes out) override {
+    ++reads_;
+    if (database_.is_in_transaction()) ++reads_in_transaction_;
+    return ForwardingFs::read(node, offset, out);
+  }
+
+  int reads() const { return reads_; }
+  int reads_in_transaction() const { return reads_in_transaction_; }
+
+ private:
+  Database& database_;
+  int reads_ = 0;
+  int reads_in_transaction_ = 0;
 };
 
 TEST(PinRecord, HeadAndReferencesAreReadAsTheyWereWritten) {
@@ -233,6 +254,17 @@ TEST_F(PinnedGitTest, DiscardingAHookKeepsTheStateAndDiscardingAllTakesTheBasesO
   EXPECT_EQ(shown("/.git/objects/aa/old"), "object");
   put("/.git/index", "a third");
   EXPECT_EQ(shown("/.git/index"), "another");
+}
+
+TEST_F(PinnedGitTest, ADiscardReadsTheBasesStateOfGitBeforeItHoldsTheSession) {
+  pin();
+  write("/.git/mine", "mine\n");
+  open();
+  WatchedReads base(*base_, store_->database());
+  AgentOverlay watched{*rows_, base, *merged_, base_path_, agent_path_, note_, hidden_};
+  ASSERT_OK(discard_changes(watched, {}));
+  EXPECT_GT(base.reads(), 0);
+  EXPECT_EQ(base.reads_in_transaction(), 0);
 }
 
 }  // namespace
