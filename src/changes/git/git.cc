@@ -1,8 +1,6 @@
 #include "changes/git/git.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 
 #include <unistd.h>
 
@@ -90,19 +88,6 @@ Result<std::string> Git::ask_with(const std::vector<std::string>& words, std::st
 Result<bool> Git::succeeds(const std::vector<std::string>& words) {
   Captured done = WARREN_TRY(run(words));
   return done.status == 0;
-}
-
-Result<ScratchDir> ScratchDir::make(std::string_view name) {
-  const char* dir = std::getenv("TMPDIR");
-  std::string path = fmt::format("{}/warren-{}-XXXXXX", dir != nullptr && dir[0] == '/' ? dir : "/tmp", name);
-  if (::mkdtemp(path.data()) == nullptr) return system_error(errno, "create a temporary directory");
-  return ScratchDir(std::move(path));
-}
-
-ScratchDir::~ScratchDir() {
-  if (path_.empty()) return;
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
 }
 
 std::string alternates_text(const std::string& objects) { return git_quote("", objects) + "\n"; }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "changes/git/scratch_dir.h"
 #include "os/processes/capture.h"
 
 namespace warren {
@@ -41,21 +42,6 @@ class Git {
   std::vector<std::string> variables_;
   std::vector<std::string> settings_;
   std::optional<std::chrono::milliseconds> limit_;
-};
-
-// A private temporary directory. Removed by the destructor.
-class ScratchDir {
- public:
-  static Result<ScratchDir> make(std::string_view name);
-  ScratchDir(ScratchDir&& other) noexcept : path_(std::exchange(other.path_, "")) {}
-  ScratchDir& operator=(ScratchDir&&) = delete;
-  ~ScratchDir();
-
-  const std::string& path() const { return path_; }
-
- private:
-  explicit ScratchDir(std::string path) : path_(std::move(path)) {}
-  std::string path_;
 };
 
 // The content of objects/info/alternates that borrows from one directory of objects.
