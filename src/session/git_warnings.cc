@@ -8,9 +8,9 @@
 #include "base/path.h"
 #include "changes/git/git.h"
 #include "changes/pinned/git_rest.h"
+#include "changes/pinned/linked_worktree.h"
 #include "fs/host/host_fs.h"
 #include "os/files/host_files.h"
-#include "session/git_base.h"
 
 namespace warren {
 namespace {

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "changes/git/base_heads.h"
+#include "changes/git/git_refs.h"
+#include "fs/host/host_fs.h"
 #include "os/files/host_files.h"
 
 namespace warren {
@@ -13,11 +14,6 @@ constexpr std::chrono::seconds kLookFor{2};
 constexpr std::chrono::milliseconds kFirstDelay = std::chrono::seconds{1};
 constexpr std::chrono::milliseconds kLongestDelay = std::chrono::minutes{5};
 
-std::string commit_of_base(const std::string& base) {
-  Result<std::string> commit = find_head_commit(base);
-  return commit.ok() ? *commit : "";
-}
-
 bool add_dir(DirWatch& watch, const std::string& path) {
   Result<Fd> dir = open_host_dir(path);
   return dir.ok() && watch.add(dir->get());
@@ -26,12 +22,22 @@ bool add_dir(DirWatch& watch, const std::string& path) {
 }  // namespace
 
 std::unique_ptr<ProjectWatch> ProjectWatch::start(const std::string& base) {
+  LinkedWorktree git = find_linked_worktree(base).value_or(LinkedWorktree{base + "/.git", base + "/.git"});
   Result<DirWatch> watch = DirWatch::open();
-  if (!watch.ok() || !add_dir(*watch, base + "/.git")) return nullptr;
-  for (const char* name : {"/.git/logs", "/.git/refs/heads"}) add_dir(*watch, base + name);
-  std::unique_ptr<ProjectWatch> started(new ProjectWatch(std::move(watch).take_value(), base));
-  started->followed_ = commit_of_base(base);
+  if (!watch.ok() || !add_dir(*watch, git.git_dir)) return nullptr;
+  if (git.common != git.git_dir) add_dir(*watch, git.common);
+  for (const std::string& dir : {git.git_dir + "/logs", git.common + "/refs/heads"}) add_dir(*watch, dir);
+  std::unique_ptr<ProjectWatch> started(new ProjectWatch(std::move(watch).take_value(), std::move(git)));
+  started->followed_ = started->find_commit();
   return started;
+}
+
+std::string ProjectWatch::find_commit() const {
+  Result<std::unique_ptr<HostFs>> git_dir = HostFs::open(git_.git_dir);
+  Result<std::unique_ptr<HostFs>> common = HostFs::open(git_.common);
+  if (!git_dir.ok() || !common.ok()) return "";
+  Result<std::string> commit = find_head_commit(**git_dir, **common);
+  return commit.ok() ? *commit : "";
 }
 
 int ProjectWatch::patience_ms(int otherwise) const {
@@ -48,7 +54,7 @@ bool ProjectWatch::has_moved() {
   if (!watch_.take().empty()) look_until_ = now + kLookFor;
   bool is_time = now >= not_before_ && (now < look_until_ || put_off_.count() > 0);
   if (!is_time) return false;
-  commit_ = commit_of_base(base_);
+  commit_ = find_commit();
   return !commit_.empty() && commit_ != followed_;
 }
 

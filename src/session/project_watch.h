@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "changes/pinned/linked_worktree.h"
 #include "os/files/dir_watch.h"
 
 namespace warren {
@@ -14,8 +15,8 @@ namespace warren {
 // look at HEAD, and again for a while.
 class ProjectWatch {
  public:
-  // Call it before the session is made to follow HEAD. Null if the base has no directory `.git`, or it cannot be
-  // watched.
+  // Call it before the session is made to follow HEAD. Null if the base is not the top of a repository, linked worktree
+  // or submodule, or cannot be watched.
   static std::unique_ptr<ProjectWatch> start(const std::string& base);
 
   int fd() const { return watch_.fd(); }  // readable when something happened
@@ -30,10 +31,13 @@ class ProjectWatch {
  private:
   using Moment = std::chrono::steady_clock::time_point;
 
-  ProjectWatch(DirWatch watch, std::string base) : watch_(std::move(watch)), base_(std::move(base)) {}
+  ProjectWatch(DirWatch watch, LinkedWorktree git) : watch_(std::move(watch)), git_(std::move(git)) {}
+
+  // Of HEAD; "" if it is not known.
+  std::string find_commit() const;
 
   DirWatch watch_;
-  std::string base_;
+  LinkedWorktree git_;  // of an ordinary repository both are `.git`
   std::string followed_;
   std::string commit_;
   Moment look_until_;

@@ -43,6 +43,11 @@ class Frozen(State):
         (self.base / "link").symlink_to("dir")
         self.commit("of the host")
 
+    def linked_worktree(self):
+        tree = self.world.home / "tree"
+        self.git("worktree", "add", "-q", "-b", "linked", tree)
+        return tree
+
     def shown(self, session="s"):
         return self.inside(SHOWN, session=session).stdout
 
@@ -100,14 +105,24 @@ class WhatShows(Frozen):
         self.inside("grep -q live file")
 
     def test_in_a_linked_worktree(self):
-        tree = self.world.home / "tree"
-        self.git("worktree", "add", "-q", "-b", "linked", tree)
+        tree = self.linked_worktree()
         self.inside("echo 1 > mine; git status --short > /dev/null", cwd=tree)
         (tree / "file").write_text("newer\n")
         (tree / "new").write_text("1\n")
         self.commit("of the host", cwd=tree)
         said = self.inside("git status --short; cat file; git log -1 --format=%s warren/base", cwd=tree).stdout
         self.assertEqual(said, "?? mine\nof the base\nof the host\n")
+
+    def test_in_a_linked_worktree_while_the_session_runs(self):
+        tree = self.linked_worktree()
+        with self.world.start("run", "--session", "s", "--", "sh", "-ec",
+                              "touch begun; until git log -1 --format=%s warren/base | grep -q host; do sleep 0.05; done; "
+                              "cat file; git status --short -uno", cwd=tree) as running:
+            sandboxed.wait_for(lambda: "A f /begun" in self.world.warren("diff", "session:s").stdout, "the agent did not start")
+            (tree / "file").write_text("newer\n")
+            self.commit("of the host", cwd=tree)
+            said, errors = running.communicate(timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertEqual((running.returncode, said), (0, b"of the base\n"), errors)
 
     def test_content_filters_count(self):
         self.write(".gitattributes", "crlf text eol=crlf\n")
@@ -491,6 +506,18 @@ class WhatTheAgentDoes(Frozen):
         self.inside("grep -q 'of the base' file")
         self.warren("discard", "session:s", "--yes", "--keep")
         self.inside("grep -q newer file; test -e new/deep/file; test ! -e lib; git status --short")
+
+    def test_discarding_in_a_linked_worktree_starts_again_from_its_head(self):
+        tree = self.linked_worktree()
+        self.inside("echo agent > file; git tag mine; git -c user.name=b -c user.email=b@example.org commit -qam agent", cwd=tree, session="w")
+        (tree / "file").write_text("later\n")
+        self.commit("of the host", cwd=tree)
+        said = self.warren("discard", "session:w", "--yes", "/.git/index", status=1)
+        self.assertIn("dropped together or not at all", said)
+        self.warren("discard", "session:w", "--yes", "--keep")
+        said = self.inside("git log -1 --format=%s; cat file; git status --short; git tag", cwd=tree, session="w").stdout
+        self.assertEqual(said, "of the host\nlater\n")
+        self.assertIn(" 0 ", self.listed("w"))
 
 
 class NotFrozen(Frozen):

@@ -40,6 +40,61 @@ class State(Git):
         lines = [line for line in self.warren("sessions").splitlines() if line.startswith(session + " ")]
         return lines[0] if lines else ""
 
+    def count_git(self, *words):
+        """The number of git processes that a command starts."""
+        shims = self.world.home / "shims"
+        shims.mkdir(exist_ok=True)
+        count = shims / "count"
+        count.write_text("")
+        shim = shims / "git"
+        shim.write_text(f"#!/bin/sh\necho >> {count}\nexec {shutil.which('git')} \"$@\"\n")
+        shim.chmod(0o755)
+        environment = self.world.environment()
+        done = self.world.warren(*words, env=environment | {"PATH": f"{shims}:{environment['PATH']}"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return len(count.read_text().splitlines())
+
+
+class LargeOrMany(State):
+    def test_files_that_others_changed_too_cost_no_git_process_each(self):
+        lines = [f"{i}\n" for i in range(1, 31)]
+        names = [f"file-{i}" for i in range(30)]
+        for name in names:
+            self.write(name, "".join(lines))
+        self.commit("many")
+        counts = []
+        for session, some in (("few", names[:3]), ("many", names[3:])):
+            self.inside(f"sed -i 's/^5$/agent/' {' '.join(some)}; {COMMIT} five", session=session)
+            for name in some:
+                self.write(name, "".join(lines[:-1] + ["host\n"]))
+            self.commit("of the host")
+            self.inside(f"{BOT} merge -q --no-edit warren/base", session=session)
+            self.assertNotIn("take back", self.warren("diff", f"session:{session}"))
+            counts.append(self.count_git("diff", f"session:{session}"))
+        self.assertEqual(counts[0], counts[1])
+
+    def test_branches_cost_no_git_process_each(self):
+        counts = []
+        for session, count in (("few", 2), ("many", 30)):
+            self.host_commit(session, "1\n")
+            self.inside(f"for i in $(seq {count}); do git branch x$i HEAD~1; done; git pack-refs --all; "
+                        f"for i in $(seq {count}); do git branch y$i HEAD~1; done; echo 1 > mine", session=session)
+            counts.append(self.count_git("sessions"))
+            self.assertIn("branches", self.listed(session))
+            self.warren("sessions", "delete", session, "--yes")
+        self.assertEqual(counts[0], counts[1])
+
+    def test_a_package_file_that_nobody_can_look_into_is_asked_about(self):
+        self.inside(f"truncate -s 20M package.json; git add package.json; {COMMIT} large")
+        self.assertIn("/package.json: npm runs its scripts", self.warren("apply", "session:s"))
+
+    def test_a_damaged_record_does_not_keep_a_session_from_review_and_discard(self):
+        self.inside(f"echo 1 > mine; {COMMIT} two || true; truncate -s 65M .git/warren-session")
+        self.assertIn("/mine", self.warren("diff", "session:s"))
+        self.assertIn("/mine", self.warren("apply", "session:s", "-n"))
+        self.warren("discard", "session:s", "--yes", "--keep")
+        self.assertEqual(self.inside("git status --short; git log --format=%s").stdout, "first\n")
+
 
 class WhateverTheHostDoes(State):
     def test_a_commit_of_the_host_is_not_reverted_by_the_agents_next_one(self):

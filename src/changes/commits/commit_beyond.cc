@@ -9,8 +9,10 @@
 #include "base/path.h"
 #include "changes/commits/commits.h"
 #include "changes/compare.h"
+#include "changes/git/blobs.h"
 #include "changes/git/git_log.h"
 #include "changes/git/git_work_tree.h"
+#include "changes/git/raw_diff.h"
 #include "changes/pinned/pinned_git.h"
 #include "changes/review/patch.h"
 #include "changes/undo/undo.h"
@@ -35,6 +37,7 @@ Statuses parse_statuses(std::string_view text) {
 }
 
 using Renames = std::unordered_map<std::string, std::string>;  // "src/a" → "lib/a"
+using BlobIds = std::vector<std::string>;
 
 // As git finds them, by content.
 Result<Renames> list_renamed(Git& git, const std::string& from, const std::string& to) {
@@ -44,6 +47,63 @@ Result<Renames> list_renamed(Git& git, const std::string& from, const std::strin
   std::vector<std::string> parts = split_at_nul(listed);
   for (std::size_t i = 0; i + 2 < parts.size(); i += 3) renamed.emplace(parts[i + 1], parts[i + 2]);
   return renamed;
+}
+
+Result<std::unordered_set<std::string>> list_deleted(Git& git, const std::string& from, const std::string& to) {
+  std::string listed =
+      WARREN_TRY(git.ask({"diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=D", from, to}));
+  std::vector<std::string> names = split_at_nul(listed);
+  return std::unordered_set<std::string>(names.begin(), names.end());
+}
+
+// A file that others have changed since the start, and the agent's commits have changed after that. "" for the id of a
+// version that is no file.
+struct CommittedFile {
+  std::string name;  // "src/a"
+  std::string start;
+  std::string newer;
+  std::string own;  // of the agent's HEAD, there perhaps at another path
+
+  bool needs_content() const { return !newer.empty() && !own.empty() && own != start && own != newer; }
+  // As contains_newer, where the content does not matter.
+  bool contains_newer_by_ids() const { return newer.empty() || own == newer; }
+};
+
+Result<std::vector<CommittedFile>> list_changed_by_both(Git& git, const std::string& start, const std::string& common,
+                                                        const std::string& head) {
+  auto changed = [&](const std::string& from, const std::string& to) -> Result<std::vector<RawDiff>> {
+    return parse_raw_diff(
+        WARREN_TRY(git.ask({"diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", from, to})));
+  };
+  auto id_of = [](const std::string& mode, const std::string& id) {
+    return mode == kGitNoMode || mode == kGitSubmoduleMode ? std::string() : id;
+  };
+  std::unordered_map<std::string, std::string> at_start;  // what others have changed
+  for (const RawDiff& one : WARREN_TRY(changed(start, common)))
+    at_start.emplace(one.path, id_of(one.old_mode, one.old_id));
+  std::vector<RawDiff> ours = WARREN_TRY(changed(common, head));
+  std::unordered_map<std::string, std::string> at_head;
+  for (const RawDiff& one : ours) at_head.emplace(one.path, id_of(one.new_mode, one.new_id));
+  Renames renamed = WARREN_TRY(list_renamed(git, common, head));
+  std::vector<CommittedFile> files;
+  for (const RawDiff& one : ours) {
+    auto before = at_start.find(one.path);
+    if (before == at_start.end()) continue;
+    auto moved = renamed.find(one.path);
+    const std::string& own = at_head[moved == renamed.end() ? one.path : moved->second];
+    files.push_back({one.path, before->second, id_of(one.old_mode, one.old_id), own});
+  }
+  return files;
+}
+
+// Whether the agent's version contains what others have changed since the start: merging that into it changes nothing.
+// So it is if that cannot be told: files that are large or binary. The texts are of start, newer and own.
+bool contains_newer(const BlobTexts& texts) {
+  std::string_view start = texts[0].value_or("");
+  bool is_text = texts[1] && texts[2] && !is_binary(*texts[1]) && !is_binary(*texts[2]);
+  if (!is_text) return true;
+  Merged merged = merge3(start, *texts[2], *texts[1], {.ours = "agent", .theirs = "base"});
+  return !merged.is_clean() || merged.text == *texts[2];
 }
 
 Result<std::unordered_set<std::string>> list_session_paths(const AgentOverlay& overlay,
@@ -197,29 +257,29 @@ Result<std::vector<std::string>> CommitImport::list_on_others(const std::vector<
 
 // Of the files that others have changed between the start and `common`, a commit that is in the agent's history.
 Result<std::vector<std::string>> CommitImport::list_reverted(const std::string& common) {
-  constexpr std::size_t kFilesMax = 1000;
   std::vector<std::string> reverted;
-  auto names_between = [&](const std::string& from, const std::string& to) -> Result<std::vector<std::string>> {
-    std::string names = WARREN_TRY(joined_.ask({"diff-tree", "-r", "-z", "--name-only", "--no-renames", from, to}));
-    return split_at_nul(names);
-  };
   if (common == start_) return reverted;
   if (!WARREN_TRY(joined_.succeeds({"merge-base", "--is-ancestor", start_, common}))) return reverted;
-  std::vector<std::string> theirs = WARREN_TRY(names_between(start_, common));
-  std::vector<std::string> ours = WARREN_TRY(names_between(common, head_));
-  std::unordered_set<std::string> of_others(theirs.begin(), theirs.end());
-  Renames renamed = WARREN_TRY(list_renamed(joined_, common, head_));
-  std::optional<std::string> arrival;  // looked for once it is needed
-  for (const std::string& name : ours) {
-    if (!of_others.contains(name) || reverted.size() >= kFilesMax) continue;
-    auto moved = renamed.find(name);
-    const std::string& now = moved == renamed.end() ? name : moved->second;
-    bool is_whole = WARREN_TRY(contains_newer(common, name, now));
-    bool is_removed = !is_whole && !WARREN_TRY(joined_.succeeds({"cat-file", "-e", head_ + ":" + now}));
-    if (is_removed && !arrival) arrival = WARREN_TRY(find_arrival(common));
-    if (is_removed && !arrival->empty())
-      is_whole = WARREN_TRY(joined_.succeeds({"cat-file", "-e", *arrival + ":" + name}));
-    if (!is_whole) reverted.push_back("/" + name);
+  std::vector<CommittedFile> files = WARREN_TRY(list_changed_by_both(joined_, start_, common, head_));
+  std::vector<std::vector<std::string>> looked_at;
+  for (const CommittedFile& file : files)
+    looked_at.push_back(file.needs_content() ? std::vector{file.start, file.newer, file.own} : BlobIds());
+  std::vector<const CommittedFile*> removed;
+  WARREN_TRY(visit_blobs(joined_, looked_at, limits::kPatchFileBytes, [&](std::size_t i, const BlobTexts& texts) {
+    const CommittedFile& file = files[i];
+    bool is_whole = file.needs_content() ? contains_newer(texts) : file.contains_newer_by_ids();
+    if (!is_whole && file.own.empty()) removed.push_back(&file);
+    else if (!is_whole) reverted.push_back("/" + file.name);
+    return Status(Ok{});
+  }));
+  if (!removed.empty()) {
+    // What the commit still had that brought the newer work, the agent has seen before it removed it.
+    std::string arrival = WARREN_TRY(find_arrival(common));
+    std::unordered_set<std::string> never_there;
+    if (!arrival.empty()) never_there = WARREN_TRY(list_deleted(joined_, common, arrival));
+    for (const CommittedFile* file : removed) {
+      if (arrival.empty() || never_there.contains(file->name)) reverted.push_back("/" + file->name);
+    }
   }
   std::sort(reverted.begin(), reverted.end());
   return reverted;
@@ -242,25 +302,6 @@ Result<std::string> CommitImport::find_arrival(const std::string& common) {
     return has_files ? entry->to : std::string();
   }
   return std::string();
-}
-
-// Whether the agent's version contains what others have changed since the start: merging that into it changes nothing.
-// `now` is its path in the agent's HEAD.
-Result<bool> CommitImport::contains_newer(const std::string& common, const std::string& path, const std::string& now) {
-  auto content_at = [&](const std::string& name) -> Result<std::optional<std::string>> {
-    Captured content = WARREN_TRY(joined_.run({"cat-file", "blob", name}));
-    return content.status == 0 ? std::optional(std::move(content.output)) : std::nullopt;
-  };
-  std::optional<std::string> start = WARREN_TRY(content_at(start_ + ":" + path));
-  std::optional<std::string> newer = WARREN_TRY(content_at(common + ":" + path));
-  std::optional<std::string> own = WARREN_TRY(content_at(head_ + ":" + now));
-  if (own == start || !own) return !newer;  // as it was before, or removed
-  if (!newer) return true;                  // they removed it, and the agent has another version
-  bool is_text = own->size() <= limits::kPatchFileBytes && newer->size() <= limits::kPatchFileBytes &&
-                 !is_binary(*own) && !is_binary(*newer);
-  if (!is_text) return true;
-  Merged merged = merge3(start.value_or(""), *own, *newer, {.ours = "agent", .theirs = "base"});
-  return !merged.is_clean() || merged.text == *own;
 }
 
 // What the work tree shows as it was committed is the base's. What it shows otherwise, the agent has taken back, if it

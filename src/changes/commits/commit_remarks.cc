@@ -3,12 +3,16 @@
 #include "base/json.h"
 #include "base/path.h"
 #include "changes/commits/commits.h"
+#include "changes/git/blobs.h"
 #include "changes/git/git_settings.h"
+#include "changes/git/raw_diff.h"
 #include "changes/linked_names.h"
 #include "changes/review/remarks.h"
 
 namespace warren {
 namespace {
+
+constexpr std::uint64_t kPackageBytes = std::uint64_t{16} << 20;  // nobody looks into a package.json that is larger
 
 std::string why_committed_runs(const std::string& base, const std::string& path) {
   if (std::optional<std::string_view> why = runs_by_itself(path)) return std::string(*why);
@@ -34,20 +38,23 @@ Result<std::vector<SelfRunningFile>> CommitImport::list_self_running() {
     from = WARREN_TRY(joined_.ask_with({"hash-object", "-t", "tree", "--stdin"}, ""));  // of the empty tree
   }
   Captured listed = WARREN_TRY(
-      joined_.run({"diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=d", from, commit_}));
+      joined_.run({"diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--diff-filter=d", from, commit_}));
   if (listed.status != 0) return damaged(listed);
-  for (const std::string& name : split_at_nul(listed.output)) {
-    if (name.empty()) continue;
-    std::string why = why_committed_runs(overlay_.base_path, "/" + name);
+  std::vector<std::vector<std::string>> packages;  // of each file that is found: its versions, if it is a package.json
+  for (const RawDiff& one : parse_raw_diff(listed.output)) {
+    std::string why = why_committed_runs(overlay_.base_path, "/" + one.path);
     if (why.empty()) continue;
-    if (base_name(name) == "package.json") {  // only its scripts count
-      Captured before = WARREN_TRY(joined_.run({"cat-file", "blob", from + ":" + name}));
-      Captured after = WARREN_TRY(joined_.run({"cat-file", "blob", commit_ + ":" + name}));
-      if (scripts_in(before.status == 0 ? before.output : "") == scripts_in(after.output)) continue;
-    }
-    found.push_back({"/" + name, std::string(why), false});
+    bool is_package = base_name(one.path) == "package.json";  // only its scripts count
+    packages.push_back(is_package ? std::vector{one.old_id, one.new_id} : std::vector<std::string>());
+    found.push_back({"/" + one.path, std::move(why), false});
   }
-  return found;
+  std::vector<SelfRunningFile> running;
+  WARREN_TRY(visit_blobs(joined_, packages, kPackageBytes, [&](std::size_t i, const BlobTexts& texts) {
+    bool is_harmless = !texts.empty() && texts[1] && scripts_in(texts[0].value_or("")) == scripts_in(*texts[1]);
+    if (!is_harmless) running.push_back(std::move(found[i]));
+    return Status(Ok{});
+  }));
+  return running;
 }
 
 }  // namespace warren

@@ -149,7 +149,6 @@ class CommitImport {
   Result<bool> is_as_at_start(const std::string& path);
   Result<bool> has_in_base(const std::string& name);
   Result<std::string> find_arrival(const std::string& common);
-  Result<bool> contains_newer(const std::string& common, const std::string& path, const std::string& now);
   Result<Beyond> sort_candidates(const std::unordered_map<std::string, Candidate>& candidates, bool is_base_behind);
   Result<std::unordered_set<std::string>> list_applied();
   Result<std::vector<std::string>> list_untracked(const std::vector<std::string>& paths);

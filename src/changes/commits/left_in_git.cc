@@ -10,6 +10,7 @@
 #include "base/path.h"
 #include "changes/git/git.h"
 #include "changes/git/git_log.h"
+#include "changes/git/git_refs.h"
 #include "changes/git/quarantine.h"
 #include "changes/pinned/pinned_git.h"
 #include "fs/path_ops.h"
@@ -120,20 +121,19 @@ class LeftReferences {
 
   bool is_pinned() const { return pinned_.has_value(); }
 
-  // In words, "" for none; nullopt for whatever is not a reference that this class judges.
+  // In words, "" for none, and for a branch; nullopt for whatever is not a reference that this class judges.
   std::optional<std::string> describe(const TreeChange& change) {
     if (change.path == kTopStash) return has_own_stash() ? "the stash" : "";
     bool is_new = change.path.starts_with(kTopBranches) && change.after && change.after->is_file() && !change.before;
     if (!is_new || change.path.ends_with(".lock")) return std::nullopt;
     Result<std::string> text = read_file(overlay_.merged, change.path, {.size_bytes_max = kBranchFileBytes});
     if (!text.ok()) return std::nullopt;
-    std::string commit(trimmed(*text, kWhitespace));
-    if (!is_name_alone(change.path.substr(kGitPart.size()), commit)) return std::nullopt;
-    return "branches";
+    note_branch(change.path.substr(kGitPart.size()), std::string(trimmed(*text, kWhitespace)));
+    return "";
   }
 
   // Of the file of packed references of a pinned state, which git also writes by itself (gc), and for a deleted branch.
-  // Moved branches are judged by their commits.
+  // Moved branches are judged by their commits, new ones by has_names_alone().
   std::vector<std::string> describe_packed() {
     Result<std::string> text =
         read_file(overlay_.merged, "/.git/packed-refs", {.size_bytes_max = limits::kGitPackedRefsBytes});
@@ -145,28 +145,38 @@ class LeftReferences {
       if (is_known || is_scratch(name)) continue;
       std::string what;
       if (name == kStashReference) what = has_own_stash() ? "the stash" : "";
-      else if (name.starts_with(kBranches)) what = is_name_alone(name, id) ? "branches" : "";
+      else if (name.starts_with(kBranches)) note_branch(name, id);
       else what = describe_new({.path = name, .dir = "/.git"});
       if (!what.empty()) left.push_back(std::move(what));
     }
     return left;
   }
 
- private:
-  // Commits of the agent are brought, under whatever name.
-  bool is_name_alone(const std::string& name, const std::string& commit) {
-    return !objects_.contains(commit) && !is_known(name, commit) && is_of_start(commit);
-  }
-
-  // Whether a reference of the start leads to the commit. After git has packed them, the session's own objects and the
-  // base's are in the same pack.
-  bool is_of_start(const std::string& commit) {
-    if (!pinned_) return true;
-    std::string asked = commit + "\n";
+  // Whether one of the branches seen so far names a commit that a reference of the start leads to: then only its name
+  // is the agent's. After git has packed them, the session's own objects and the base's are in the same pack.
+  bool has_names_alone() {
+    if (has_other_branch_ || candidates_.empty() || !pinned_) return has_other_branch_ || !candidates_.empty();
+    std::string asked;
+    for (const std::string& id : candidates_) asked += fmt::format("{}\n", id);
     for (const auto& [name, id] : pinned_->references) asked += fmt::format("^{}\n", id);
     if (!pinned_->head.empty()) asked += fmt::format("^{}\n", pinned_->head);
-    Result<std::string> beyond = base_.ask_with({"rev-list", "-1", "--ignore-missing", "--stdin"}, asked);
-    return !beyond.ok() || beyond->empty();
+    Result<std::string> listed = base_.ask_with({"rev-list", "--ignore-missing", "--stdin"}, asked);
+    if (!listed.ok()) return true;
+    std::set<std::string> of_start = candidates_;
+    for (std::string_view rest = *listed; !rest.empty();) {
+      std::size_t end = std::min(rest.find('\n'), rest.size());
+      of_start.erase(std::string(rest.substr(0, end)));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    return !of_start.empty();
+  }
+
+ private:
+  // Of the agent's branches, those whose commits are brought do not count, under whatever name.
+  void note_branch(const std::string& name, const std::string& commit) {
+    if (objects_.contains(commit) || is_known(name, commit)) return;
+    if (is_object_id(commit)) candidates_.insert(commit);
+    else has_other_branch_ = true;
   }
 
   // Stashes of the base were there at the start. Whatever the base does not have is the agent's.
@@ -204,6 +214,8 @@ class LeftReferences {
   Git base_;
   std::optional<PinnedGit> pinned_;
   std::set<std::string, std::less<>> objects_;
+  std::set<std::string> candidates_;            // commits of new branches
+  bool has_other_branch_ = false;               // that names no commit, but another branch, say
   std::optional<std::set<std::string>> known_;  // names and commits of the base's references, now and at the start
 };
 
@@ -241,6 +253,7 @@ std::vector<std::string> list_left_in_git(const AgentOverlay& overlay, const std
     std::optional<std::string> what = change.after ? references.describe(change) : std::nullopt;
     add(what ? *std::move(what) : describe_left_in_git(change));
   }
+  if (references.has_names_alone()) add("branches");
   return left;
 }
 

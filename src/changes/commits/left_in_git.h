@@ -24,8 +24,8 @@ std::string describe_left_in_git(const TreeChange& change);
 // branch without new commits: its name counts, unless the base has that branch or one at the same commit.
 std::vector<std::string> list_left_in_git(const AgentOverlay& overlay, const std::vector<TreeChange>& in_git);
 
-// A run makes a repository for a linked worktree, where the base's .git is a file (session/git_base.h). All files of it
-// have this time until something changes them; nullopt in other bases.
+// A run makes a repository for a linked worktree, where the base's .git is a file (changes/pinned/linked_worktree.h).
+// All files of it have this time until something changes them; nullopt in other bases.
 std::optional<Timestamp> find_time_of_made_repository(const std::vector<TreeChange>& in_git);
 
 }  // namespace warren

@@ -5,7 +5,6 @@
 #include "base/ascii.h"
 #include "changes/git/git.h"
 #include "changes/git/quarantine.h"
-#include "fs/host/host_fs.h"
 #include "fs/path_ops.h"
 
 namespace warren {
@@ -32,12 +31,6 @@ Result<std::optional<GitHeads>> find_base_heads(const AgentOverlay& overlay) {
   Captured head = WARREN_TRY(git.run({"rev-parse", "--verify", "--quiet", "HEAD^{commit}"}));
   if (head.status == 0) heads.commit = trimmed(head.output, kWhitespace);
   return std::optional(std::move(heads));
-}
-
-Result<std::string> find_head_commit(const std::string& dir) {
-  std::unique_ptr<HostFs> host = WARREN_TRY(HostFs::open(dir));
-  std::optional<GitHeads> heads = WARREN_TRY(find_git_heads(*host, std::string(kBaseGit)));
-  return heads ? heads->commit : "";
 }
 
 }  // namespace warren

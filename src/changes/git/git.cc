@@ -1,7 +1,6 @@
 #include "changes/git/git.h"
 
-#include <cstdlib>
-#include <filesystem>
+#include <algorithm>
 
 #include <unistd.h>
 
@@ -16,9 +15,10 @@ namespace warren {
 namespace {
 
 // Set in a git hook or an alias, for example. They would lead git away from the directory that it is started in.
-constexpr const char* kMisleading[] = {"GIT_DIR",        "GIT_WORK_TREE",        "GIT_INDEX_FILE",
-                                       "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-                                       "GIT_NAMESPACE",  "GIT_PREFIX",           "GIT_SHALLOW_FILE"};
+constexpr std::string_view kMisleading[] = {
+    "GIT_DIR",        "GIT_WORK_TREE",        "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_NAMESPACE",  "GIT_PREFIX",           "GIT_SHALLOW_FILE"};
 
 constexpr const char* kSettings[] = {
     "core.hooksPath=/dev/null", "core.fsmonitor=false",  "core.safecrlf=false", "core.fileMode=true",
@@ -39,24 +39,34 @@ void Git::set_author(std::string name, std::string email) {
 }
 
 void Git::set_variable(std::string_view name, std::string_view value) {
-  variables_.push_back(fmt::format("{}={}", name, value));
+  std::string start = fmt::format("{}=", name);
+  std::erase_if(variables_, [&](const std::string& variable) { return variable.starts_with(start); });
+  variables_.push_back(start + std::string(value));
+}
+
+std::vector<std::string> Git::environment() const {
+  std::vector<std::string> all = variables_;
+  for (char** each = environ; *each != nullptr; ++each) {
+    std::string_view name = std::string_view(*each).substr(0, std::string_view(*each).find('='));
+    bool is_left_out = std::find(std::begin(kMisleading), std::end(kMisleading), name) != std::end(kMisleading) ||
+                       std::any_of(variables_.begin(), variables_.end(), [&](std::string_view variable) {
+                         return variable.substr(0, variable.find('=')) == name;
+                       });
+    if (!is_left_out) all.emplace_back(*each);
+  }
+  return all;
 }
 
 Result<Captured> Git::run(const std::vector<std::string>& words, int input) {
-  std::vector<std::string> all;
-  for (const char* name : kMisleading) {
-    if (std::getenv(name) != nullptr) all.insert(all.end(), {"-u", name});
-  }
-  all.insert(all.end(), variables_.begin(), variables_.end());
-  if (!all.empty()) all.insert(all.begin(), "env");
-  all.emplace_back("git");
+  std::vector<std::string> all{"git"};
   if (!git_dir_.empty()) all.insert(all.end(), {"--git-dir=" + git_dir_, "--work-tree=" + dir_});
   for (const char* setting : kSettings) all.insert(all.end(), {"-c", setting});
   for (const std::string& setting : settings_) all.insert(all.end(), {"-c", setting});
   all.insert(all.end(), words.begin(), words.end());
-  Result<Captured> done = run_captured(all, dir_, input, limit_);
-  bool is_missing = done.ok() ? all.front() == "env" && done->status == 127 : done.error().code() == Code::kNotFound;
-  if (is_missing) return Error(Code::kNotFound, "git is not installed", "--as-patch writes a patch without git");
+  std::vector<std::string> variables = environment();
+  Result<Captured> done = run_captured(all, dir_, input, limit_, &variables).within("git " + words[0]);
+  if (!done.ok() && done.error().code() == Code::kNotFound)
+    return Error(Code::kNotFound, "git is not installed", "--as-patch writes a patch without git");
   return done;
 }
 
@@ -78,19 +88,6 @@ Result<std::string> Git::ask_with(const std::vector<std::string>& words, std::st
 Result<bool> Git::succeeds(const std::vector<std::string>& words) {
   Captured done = WARREN_TRY(run(words));
   return done.status == 0;
-}
-
-Result<ScratchDir> ScratchDir::make(std::string_view name) {
-  const char* dir = std::getenv("TMPDIR");
-  std::string path = fmt::format("{}/warren-{}-XXXXXX", dir != nullptr && dir[0] == '/' ? dir : "/tmp", name);
-  if (::mkdtemp(path.data()) == nullptr) return system_error(errno, "create a temporary directory");
-  return ScratchDir(std::move(path));
-}
-
-ScratchDir::~ScratchDir() {
-  if (path_.empty()) return;
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
 }
 
 std::string alternates_text(const std::string& objects) { return git_quote("", objects) + "\n"; }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "changes/git/scratch_dir.h"
 #include "os/processes/capture.h"
 
 namespace warren {
@@ -34,26 +35,13 @@ class Git {
   Result<bool> succeeds(const std::vector<std::string>& words);
 
  private:
+  std::vector<std::string> environment() const;  // of git: ours, and the variables that were set
+
   std::string dir_;
   std::string git_dir_;  // "" to let git find it
   std::vector<std::string> variables_;
   std::vector<std::string> settings_;
   std::optional<std::chrono::milliseconds> limit_;
-};
-
-// A private temporary directory. Removed by the destructor.
-class ScratchDir {
- public:
-  static Result<ScratchDir> make(std::string_view name);
-  ScratchDir(ScratchDir&& other) noexcept : path_(std::exchange(other.path_, "")) {}
-  ScratchDir& operator=(ScratchDir&&) = delete;
-  ~ScratchDir();
-
-  const std::string& path() const { return path_; }
-
- private:
-  explicit ScratchDir(std::string path) : path_(std::move(path)) {}
-  std::string path_;
 };
 
 // The content of objects/info/alternates that borrows from one directory of objects.

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/limits.h"
+
 namespace warren {
 namespace {
 
@@ -28,19 +30,18 @@ class IndexEntries {
     return count;
   }
 
-  struct Entry {
-    std::string name;
-    std::uint64_t stage = 0;  // 0 if it is merged
-  };
-  std::optional<Entry> next() {
+  // Takes an entry and returns its stage, 0 if it is merged.
+  std::optional<std::uint64_t> next_stage() {
     std::size_t start = at_;
     at_ += kStatBytes + id_bytes_;
     std::optional<std::uint64_t> flags = number(2);
     if (flags && (*flags & kExtended) != 0) at_ += 2;
     if (!flags || !take_name()) return std::nullopt;
     if (version_ < 4) at_ += (kPadding - (at_ - start) % kPadding) % kPadding;
-    return Entry{name_, (*flags >> kStageShift) & kStageMask};
+    return (*flags >> kStageShift) & kStageMask;
   }
+
+  const std::string& name() const { return name_; }  // of the last entry
 
  private:
   // Big endian.
@@ -52,7 +53,8 @@ class IndexEntries {
     return value;
   }
 
-  // In version 4 it begins with the number of bytes that are cut from the end of the name before it.
+  // In version 4 it begins with the number of bytes that are cut from the end of the name before it. The rest of that
+  // name costs nothing in the text, so it is the length of the whole name that must be limited.
   bool take_name() {
     std::size_t kept = 0;
     if (version_ == 4) {
@@ -61,7 +63,7 @@ class IndexEntries {
       kept = name_.size() - static_cast<std::size_t>(*cut);
     }
     std::size_t end = at_ < text_.size() ? text_.find('\0', at_) : text_.npos;
-    if (end == text_.npos) return false;
+    if (end == text_.npos || kept + (end - at_) > limits::kPathBytes) return false;
     name_.resize(kept);
     name_ += text_.substr(at_, end - at_);
     at_ = end + 1;
@@ -84,23 +86,25 @@ class IndexEntries {
   std::size_t id_bytes_;
   std::size_t at_ = 0;
   std::uint64_t version_ = 0;
-  std::string name_;  // of the last entry
+  std::string name_;
 };
 
 }  // namespace
 
-Result<std::vector<std::string>> list_unmerged(std::string_view index, std::size_t id_bytes) {
+Result<Unmerged> find_unmerged(std::string_view index, std::size_t id_bytes) {
   IndexEntries entries(index, id_bytes);
   std::optional<std::uint64_t> count = entries.begin();
   if (!count) return Error(Code::kCorrupt, "it is not an index of git");
-  std::vector<std::string> names;
+  Unmerged found;
+  std::string last;
   for (std::uint64_t i = 0; i < *count; ++i) {
-    std::optional<IndexEntries::Entry> entry = entries.next();
-    if (!entry) return Error(Code::kCorrupt, "an index of git ends too early");
-    bool is_known = entry->stage == 0 || (!names.empty() && names.back() == entry->name);
-    if (!is_known) names.push_back(std::move(entry->name));
+    std::optional<std::uint64_t> stage = entries.next_stage();
+    if (!stage) return Error(Code::kCorrupt, "an index of git ends too early or has a name that is too long");
+    if (*stage == 0 || (found.count > 0 && entries.name() == last)) continue;
+    last = entries.name();
+    if (found.count++ < limits::kUnmergedNames) found.names.push_back(last);
   }
-  return names;
+  return found;
 }
 
 }  // namespace warren

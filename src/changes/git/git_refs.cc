@@ -39,6 +39,18 @@ Result<std::optional<std::string>> find_line(FileSystem& fs, const std::string& 
   return std::optional(std::string(trimmed(text.substr(0, text.find('\n')), kWhitespace)));
 }
 
+// The object that packed-refs has for one reference; "" if it has none.
+Result<std::string> find_packed(FileSystem& common, const std::string& name) {
+  Result<Attributes> node = lstat(common, "/packed-refs");
+  if (!node.ok() || !node->is_file()) return std::string();
+  std::string text = WARREN_TRY(read_file(common, "/packed-refs", {.size_bytes_max = limits::kGitPackedRefsBytes}));
+  std::size_t end = text.find(fmt::format(" {}\n", name));
+  if (end == text.npos) return std::string();
+  std::size_t begin = end == 0 ? end : text.rfind('\n', end - 1) + 1;  // npos + 1 is 0
+  std::string id = text.substr(begin, end - begin);
+  return is_object_id(id) ? id : "";
+}
+
 // Reads refs/heads with everything below it.
 class LooseBranches {
  public:
@@ -160,6 +172,17 @@ Result<std::optional<GitHeads>> find_git_heads(FileSystem& fs, const std::string
   auto found = heads.branches.find(heads.branch);
   if (found != heads.branches.end()) heads.commit = found->second;
   return std::optional(std::move(heads));
+}
+
+Result<std::string> find_head_commit(FileSystem& git_dir, FileSystem& common) {
+  std::optional<std::string> line = WARREN_TRY(find_line(git_dir, "/HEAD"));
+  for (int links = 0; line && line->starts_with(kSymbolic) && links < kSymbolicMax; ++links) {
+    std::string name(trimmed(std::string_view(*line).substr(kSymbolic.size()), kWhitespace));
+    if (!name.starts_with(kHeads) || !is_branch_name(name)) return std::string();
+    line = WARREN_TRY(find_line(common, "/" + name));
+    if (!line) return find_packed(common, name);
+  }
+  return line && is_object_id(*line) ? *line : "";
 }
 
 }  // namespace warren

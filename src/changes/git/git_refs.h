@@ -42,4 +42,8 @@ GitBranches parse_packed_branches(std::string_view text);
 // Names that git would not accept, links, and files that are not references are skipped. kTooLarge, kCorrupt.
 Result<std::optional<GitHeads>> find_git_heads(FileSystem& fs, const std::string& dir);
 
+// The commit of HEAD, "" if there is none. Reads no more than HEAD, its branch and, if that is packed, packed-refs.
+// HEAD is at the top of `git_dir`, the branches are in `common`: the same directory, unless it is a linked worktree's.
+Result<std::string> find_head_commit(FileSystem& git_dir, FileSystem& common);
+
 }  // namespace warren

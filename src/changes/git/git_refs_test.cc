@@ -108,5 +108,34 @@ TEST_F(GitRefsTest, WithoutADirectoryThereIsNothing) {
   EXPECT_FALSE(heads());
 }
 
+TEST_F(GitRefsTest, TheCommitOfHeadIsFoundThroughItsBranchLoosePackedOrSymbolic) {
+  auto commit = [&] { return find_head_commit(fs_, fs_).value(); };
+  EXPECT_EQ(commit(), "");
+  write("/HEAD", "ref: refs/heads/main\n");
+  EXPECT_EQ(commit(), "");
+  write("/packed-refs", "# pack-refs\n" + kTwo + " refs/heads/a/refs/heads/main\n" + kOne + " refs/heads/main\n");
+  EXPECT_EQ(commit(), kOne);
+  write("/refs/heads/main", kTwo + "\n");
+  EXPECT_EQ(commit(), kTwo);
+  write("/refs/heads/main", "ref: refs/heads/main\n");
+  EXPECT_EQ(commit(), "");
+  write("/refs/heads/other", kOne + "\n");
+  write("/refs/heads/main", "ref: refs/heads/other\n");
+  EXPECT_EQ(commit(), kOne);
+  write("/HEAD", kTwo + "\n");
+  EXPECT_EQ(commit(), kTwo);
+  write("/secret", kOne + "\n");
+  write("/HEAD", "ref: refs/heads/../../secret\n");
+  EXPECT_EQ(commit(), "");
+}
+
+TEST_F(GitRefsTest, HeadOfALinkedWorktreeNamesABranchOfTheCommonDirectory) {
+  MemoryFs own(clock_);
+  ASSERT_TRUE(write_file(own, "/HEAD", as_bytes("ref: refs/heads/linked\n")).ok());
+  write("/HEAD", kTwo + "\n");
+  write("/refs/heads/linked", kOne + "\n");
+  EXPECT_EQ(find_head_commit(own, fs_).value(), kOne);
+}
+
 }  // namespace
 }  // namespace warren

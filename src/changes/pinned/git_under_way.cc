@@ -48,14 +48,14 @@ void find_operation(const AgentOverlay& overlay, const std::set<std::string, std
   else if (has_folder("sequencer/")) found.what = "a cherry-pick or revert";
 }
 
-Result<std::vector<std::string>> list_unmerged_files(const AgentOverlay& overlay) {
+Result<Unmerged> find_unmerged_files(const AgentOverlay& overlay) {
   constexpr std::size_t kUsualIdBytes = 20;
   std::optional<GitHeads> heads = WARREN_TRY(find_git_heads(overlay.merged, "/.git"));
   std::size_t id_bytes = heads && !heads->commit.empty() ? heads->commit.size() / 2 : kUsualIdBytes;
   std::string index = WARREN_TRY(read_file(overlay.merged, kTopIndex, {.size_bytes_max = limits::kGitIndexBytes}));
-  std::vector<std::string> names = WARREN_TRY(list_unmerged(index, id_bytes));
-  for (std::string& name : names) name.insert(0, "/");
-  return names;
+  Unmerged found = WARREN_TRY(find_unmerged(index, id_bytes));
+  for (std::string& name : found.names) name.insert(0, "/");
+  return found;
 }
 
 }  // namespace
@@ -69,8 +69,11 @@ Result<std::optional<GitUnderWay>> find_git_under_way(const AgentOverlay& overla
   GitUnderWay found;
   find_operation(overlay, made, found);
   if (made.contains("index")) {
-    Result<std::vector<std::string>> unmerged = list_unmerged_files(overlay);
-    if (unmerged.ok()) found.unmerged = *std::move(unmerged);
+    Result<Unmerged> unmerged = find_unmerged_files(overlay);
+    if (unmerged.ok()) {
+      found.unmerged = std::move(unmerged->names);
+      found.unmerged_count = unmerged->count;
+    }
   }
   if (found.what.empty() && found.unmerged.empty()) return std::optional<GitUnderWay>();
   return std::optional(std::move(found));
@@ -80,9 +83,9 @@ std::string describe_under_way(const GitUnderWay& git) {
   std::string files;
   std::size_t named = std::min(git.unmerged.size(), kUnmergedNamed);
   for (std::size_t i = 0; i < named; ++i) files += fmt::format("{}{}", i == 0 ? "" : ", ", printable(git.unmerged[i]));
-  if (named < git.unmerged.size()) files += fmt::format(" and {} more", git.unmerged.size() - named);
-  std::string conflicts = fmt::format("unresolved conflicts in {} {}: {}", git.unmerged.size(),
-                                      git.unmerged.size() == 1 ? "file" : "files", files);
+  if (named < git.unmerged_count) files += fmt::format(" and {} more", git.unmerged_count - named);
+  std::string conflicts = fmt::format("unresolved conflicts in {} {}: {}", git.unmerged_count,
+                                      git.unmerged_count == 1 ? "file" : "files", files);
   if (git.what.empty()) return fmt::format("the session's git has {}", conflicts);
   return fmt::format("{} is under way in the session{}", git.what,
                      git.unmerged.empty() ? "" : fmt::format(", with {}", conflicts));

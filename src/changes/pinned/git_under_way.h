@@ -17,7 +17,8 @@ namespace warren {
 struct GitUnderWay {
   std::string what;                   // "a rebase of 'main'", "a merge"; "" if only files are unmerged
   bool is_rebase = false;             // the branch does not move before it ends
-  std::vector<std::string> unmerged;  // "/src/a"
+  std::vector<std::string> unmerged;  // "/src/a"; the first, if there are very many
+  std::size_t unmerged_count = 0;
 };
 
 // Of the repository at the top, as far as the agent has begun it. `all` are all changes, or those in .git. nullopt if

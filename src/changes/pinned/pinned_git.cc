@@ -154,9 +154,8 @@ Result<std::optional<Timestamp>> find_pin_time(UpperLayer& upper) {
 Result<std::optional<PinnedGit>> find_pinned_git(const AgentOverlay& overlay) {
   auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
   std::optional<Attributes> record = WARREN_TRY(find_record(overlay.upper));
-  if (!record) return std::optional<PinnedGit>();
-  if (record->size > limits::kGitPackedRefsBytes)
-    return Error(Code::kTooLarge, fmt::format("'/.git/{}' is too large", kPinRecord));
+  // The agent can write there, too. Without a record, the session can still be reviewed and dropped.
+  if (!record || record->size > limits::kGitPackedRefsBytes) return std::optional<PinnedGit>();
   std::string text(static_cast<std::size_t>(record->size), '\0');
   text.resize(WARREN_TRY(overlay.upper.fs().read(record->inode, 0, as_mutable_bytes(text))));
   PinnedGit pinned = parse_pin_record(text);
@@ -233,12 +232,9 @@ Status write_git_record(UpperLayer& upper, std::string_view name, std::string_vi
   return upper.restore(git.inode, git);
 }
 
-Status pin_git_again(const AgentOverlay& overlay) {
-  std::optional<GitState> state = WARREN_TRY(read_git_state(overlay.base));
-  auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kWrite));
-  WARREN_TRY(drop_git(overlay.upper));
-  if (state) WARREN_TRY(StateWriter(overlay.upper, *state).write());
-  return unit->commit();
+Status pin_git_again(UpperLayer& upper, const std::optional<GitState>& state) {
+  WARREN_TRY(drop_git(upper));
+  return state ? StateWriter(upper, *state).write() : Status(Ok{});
 }
 
 }  // namespace warren

@@ -28,6 +28,8 @@ inline constexpr std::uint64_t kGitStateFileBytes = std::uint64_t{16} << 20;  //
 inline constexpr std::size_t kGitStateFiles = 10'000;
 }  // namespace limits
 
+struct GitState;  // changes/pinned/git_state.h
+
 // Below .git; git does not know them.
 inline constexpr std::string_view kPinRecord = "warren-session";
 inline constexpr std::string_view kAppliedRecord = "warren-applied";
@@ -48,6 +50,7 @@ PinnedGit parse_pin_record(std::string_view text);
 // The time that all copied files have; nullopt if the agent's git state is not pinned. Within a unit of the upper
 // layer.
 Result<std::optional<Timestamp>> find_pin_time(UpperLayer& upper);
+// nullopt also if the record is larger than any that we write.
 Result<std::optional<PinnedGit>> find_pinned_git(const AgentOverlay& overlay);
 
 // Copies the state of git into a new agent. False, with nothing changed, if the base's `.git` is not an ordinary
@@ -66,7 +69,8 @@ Result<std::vector<std::string>> list_applied_paths(UpperLayer& upper);
 // empty text removes the record. Within a unit of the upper layer.
 Result<std::string> read_git_record(UpperLayer& upper, std::string_view name);
 Status write_git_record(UpperLayer& upper, std::string_view name, std::string_view text);
-// Drops the agent's `.git` with everything that the agent did in it, and pins the state that the base has now.
-Status pin_git_again(const AgentOverlay& overlay);
+// Drops the agent's `.git` with everything that the agent did in it, and pins a state of the base, as read_git_state
+// returned it. Within a write unit of the upper layer: so the state is read before, since that can wait for git.
+Status pin_git_again(UpperLayer& upper, const std::optional<GitState>& state);
 
 }  // namespace warren

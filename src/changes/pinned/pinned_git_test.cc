@@ -7,10 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "changes/changes.h"
 #include "changes/undo/discard.h"
+#include "fs/forwarding_fs.h"
 #include "fs/host/host_fs.h"
 #include "fs/overlay/overlay_fs.h"
 #include "fs/path_ops.h"
@@ -98,6 +100,26 @@ class PinnedGitTest : public ::testing::Test {
   std::unique_ptr<OverlayFs> merged_;
 };
 
+// Counts the reads of files' contents.
+class WatchedReads final : public ForwardingFs {
+ public:
+  WatchedReads(FileSystem& inner, Database& database) : ForwardingFs(inner), database_(database) {}
+
+  Result<std::size_t> read(Inode node, std::uint64_t offset, MutableBytes out) override {
+    ++reads_;
+    if (database_.is_in_transaction()) ++reads_in_transaction_;
+    return ForwardingFs::read(node, offset, out);
+  }
+
+  int reads() const { return reads_; }
+  int reads_in_transaction() const { return reads_in_transaction_; }
+
+ private:
+  Database& database_;
+  int reads_ = 0;
+  int reads_in_transaction_ = 0;
+};
+
 TEST(PinRecord, HeadAndReferencesAreReadAsTheyWereWritten) {
   GitReferences references{{"refs/heads/main", kFirst}, {"refs/tags/v1", kSecond}};
   PinnedGit read = parse_pin_record(write_pin_record(kSecond, references, {.seconds = 5, .nanoseconds = 7}));
@@ -171,6 +193,21 @@ TEST_F(PinnedGitTest, WhatTheAgentChangesInItIsAChange) {
   EXPECT_EQ(changed(), (std::vector<std::string>{"M /.git/HEAD", "A /.git/refs/heads/work"}));
 }
 
+TEST_F(PinnedGitTest, ARecordThatTheAgentMadeTooLargeCountsAsNoneAndADiscardMakesItAgain) {
+  pin();
+  std::string path = fmt::format("/.git/{}", kPinRecord);
+  write(path, "");
+  ASSERT_OK(merged_->write(stat(*merged_, path).value().inode, limits::kGitPackedRefsBytes, as_bytes("x")));
+  Result<std::optional<PinnedGit>> pinned = find_pinned_git(overlay());
+  ASSERT_OK(pinned);
+  EXPECT_FALSE(pinned->has_value());
+  open();
+  ASSERT_OK(discard_changes(overlay(), {}));
+  open();
+  EXPECT_EQ(find_pinned_git(overlay()).value().value().head, kSecond);
+  EXPECT_EQ(changed(), std::vector<std::string>{});
+}
+
 TEST_F(PinnedGitTest, TheCopiedIndexIsOlderThanTheIndex) {
   pin();
   Timestamp copied = stat(*merged_, "/.git/index").value().mtime;
@@ -217,6 +254,17 @@ TEST_F(PinnedGitTest, DiscardingAHookKeepsTheStateAndDiscardingAllTakesTheBasesO
   EXPECT_EQ(shown("/.git/objects/aa/old"), "object");
   put("/.git/index", "a third");
   EXPECT_EQ(shown("/.git/index"), "another");
+}
+
+TEST_F(PinnedGitTest, ADiscardReadsTheBasesStateOfGitBeforeItHoldsTheSession) {
+  pin();
+  write("/.git/mine", "mine\n");
+  open();
+  WatchedReads base(*base_, store_->database());
+  AgentOverlay watched{*rows_, base, *merged_, base_path_, agent_path_, note_, hidden_};
+  ASSERT_OK(discard_changes(watched, {}));
+  EXPECT_GT(base.reads(), 0);
+  EXPECT_EQ(base.reads_in_transaction(), 0);
 }
 
 }  // namespace

@@ -9,6 +9,8 @@
 #include "base/path.h"
 #include "changes/compare.h"
 #include "changes/pinned/frozen_tree.h"
+#include "changes/pinned/git_state.h"
+#include "changes/pinned/linked_worktree.h"
 #include "changes/pinned/merged_work.h"
 #include "changes/pinned/pinned_git.h"
 #include "changes/selection.h"
@@ -248,14 +250,31 @@ class Discarder {
   std::unordered_set<std::string> uncovered_;
 };
 
-// The state of git that a session has from its start (changes/pinned/pinned_git.h) is in files of its own, which the
-// base's would not replace: it is dropped as a whole.
+// What a session's `.git` is made from: the state of the base's, or in a linked worktree a repository of its own.
+struct NewGit {
+  std::optional<GitState> state;
+  std::optional<WorktreeRepository> repository;
+
+  // Waits for git commands that are under way.
+  static Result<NewGit> read(const AgentOverlay& overlay) {
+    NewGit read;
+    std::optional<LinkedWorktree> worktree = find_linked_worktree(overlay.base_path);
+    if (worktree) read.repository = WARREN_TRY(read_worktree_repository(overlay.base_path, *worktree));
+    else read.state = WARREN_TRY(read_git_state(overlay.base));
+    return read;
+  }
+};
+
+// The state of git that a session has from its start (changes/pinned/pinned_git.h, changes/pinned/linked_worktree.h) is
+// in files of its own, which the base's would not replace: it is dropped as a whole.
 class GitOfSession {
  public:
   static Result<GitOfSession> find(const AgentOverlay& overlay) {
     GitOfSession found;
     Result<Attributes> git = lstat(overlay.base, kGit);
-    if (!git.ok() || !git->is_directory() || !WARREN_TRY(find_pin_time(overlay.upper))) return found;
+    bool is_made = git.ok() && git->is_file() && find_linked_worktree(overlay.base_path);
+    bool can_be_made_again = is_made || (git.ok() && git->is_directory());
+    if (!can_be_made_again || !WARREN_TRY(find_pin_time(overlay.upper))) return found;
     found.is_pinned_ = true;
     std::vector<Origin> origins = WARREN_TRY(overlay.upper.list_origins());
     for (Origin& origin : origins) {
@@ -306,6 +325,34 @@ Status drop_changes(const AgentOverlay& overlay, const std::vector<TreeChange>& 
   return links.update(overlay, base);
 }
 
+// nullopt, with nothing changed, if the session's git is to be dropped and there is no new one yet.
+Result<std::optional<std::vector<TreeChange>>> discard_once(const AgentOverlay& overlay, const ChangeFilter& filter,
+                                                            Agent* on_record_of, const NewGit* new_git) {
+  AuditLog* log = nullptr;
+  if (on_record_of != nullptr) log = WARREN_TRY(on_record_of->operators_audit());
+  auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kWrite));
+  std::vector<TreeChange> all = WARREN_TRY(list_every_change(overlay));
+  Selection chosen(all);
+  chosen.take_if(filter);
+  chosen.complete_for_discard();
+  InUse in_use = on_record_of != nullptr ? find_use(*on_record_of) : InUse::kNo;
+  GitOfSession git = WARREN_TRY(GitOfSession::find(overlay));
+  bool drops_git = WARREN_TRY(git.is_taken(all, chosen));
+  if (drops_git && new_git == nullptr) return std::optional<std::vector<TreeChange>>();
+  auto without_git = [&](std::string_view path) { return !git.has(path) && (!filter || filter(path)); };
+  WARREN_TRY(drop_changes(overlay, all, without_git, in_use));
+  if (drops_git && new_git->repository) WARREN_TRY(write_worktree_repository(overlay.merged, *new_git->repository));
+  else if (drops_git) WARREN_TRY(pin_git_again(overlay.upper, new_git->state));
+  std::vector<TreeChange> dropped = chosen.list();
+  std::vector<std::string> paths;
+  for (const TreeChange& change : dropped) paths.push_back(change.path);
+  WARREN_TRY(forget_brought(overlay.upper, paths));
+  std::optional<AuditLog::Scope> scope;
+  if (log != nullptr) scope.emplace(*log, operators_events(*on_record_of, "discard", paths));
+  WARREN_TRY(unit->commit());
+  return std::optional(std::move(dropped));
+}
+
 }  // namespace
 
 Result<std::vector<TreeChange>> list_discarded(const AgentOverlay& overlay, const ChangeFilter& filter) {
@@ -318,31 +365,14 @@ Result<std::vector<TreeChange>> list_discarded(const AgentOverlay& overlay, cons
 
 Result<std::vector<TreeChange>> discard_changes(const AgentOverlay& overlay, const ChangeFilter& filter,
                                                 Agent* on_record_of) {
-  AuditLog* log = nullptr;
-  if (on_record_of != nullptr) log = WARREN_TRY(on_record_of->operators_audit());
-  auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kWrite));
-  std::vector<TreeChange> all = WARREN_TRY(list_every_change(overlay));
-  Selection chosen(all);
-  chosen.take_if(filter);
-  chosen.complete_for_discard();
-  InUse in_use = on_record_of != nullptr ? find_use(*on_record_of) : InUse::kNo;
-  GitOfSession git = WARREN_TRY(GitOfSession::find(overlay));
-  bool drops_git = WARREN_TRY(git.is_taken(all, chosen));
-  auto without_git = [&](std::string_view path) { return !git.has(path) && (!filter || filter(path)); };
-  WARREN_TRY(drop_changes(overlay, all, without_git, in_use));
-  if (drops_git) WARREN_TRY(pin_git_again(overlay));
-  std::vector<TreeChange> dropped = chosen.list();
-  std::vector<std::string> paths;
-  for (const TreeChange& change : dropped) paths.push_back(change.path);
-  WARREN_TRY(forget_brought(overlay.upper, paths));
-  {
-    std::optional<AuditLog::Scope> scope;
-    if (log != nullptr) scope.emplace(*log, operators_events(*on_record_of, "discard", paths));
-    WARREN_TRY(unit->commit());
+  std::optional<std::vector<TreeChange>> dropped = WARREN_TRY(discard_once(overlay, filter, on_record_of, nullptr));
+  if (!dropped) {  // git may have to be waited for, which nobody who writes to the session is to wait for
+    NewGit new_git = WARREN_TRY(NewGit::read(overlay));
+    dropped = WARREN_TRY(discard_once(overlay, filter, on_record_of, &new_git));
   }
-  unit.reset();
-  if (in_use == InUse::kYes) freeze_work_tree(*on_record_of).ignore("then the base's newer version shows");
-  return dropped;
+  bool is_in_use = on_record_of != nullptr && find_use(*on_record_of) == InUse::kYes;
+  if (is_in_use) freeze_work_tree(*on_record_of).ignore("then the base's newer version shows");
+  return *std::move(dropped);
 }
 
 }  // namespace warren

@@ -5,6 +5,7 @@
 
 #include "agent/locate.h"
 #include "base/path.h"
+#include "changes/pinned/linked_worktree.h"
 #include "cli/agent/key_options.h"
 #include "cli/commands.h"
 #include "cli/context.h"
@@ -14,7 +15,6 @@
 #include "os/files/host_files.h"
 #include "os/terminal.h"
 #include "sandbox/enter.h"
-#include "session/git_base.h"
 
 namespace warren::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "session/git_base.h"
+#include "changes/pinned/linked_worktree.h"
 
 #include <algorithm>
 #include <memory>
@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/ascii.h"
+#include "base/below.h"
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/path.h"
@@ -70,12 +71,6 @@ std::optional<std::string> resolved(const std::string& dir, const std::optional<
   return whole.ok() ? std::optional(*std::move(whole)) : std::nullopt;
 }
 
-Status copy_if_there(Agent& agent, const std::string& dir, const char* path) {
-  std::optional<std::string> content = WARREN_TRY(find_content(dir, path, kGitStateBytes));
-  if (!content) return Ok{};
-  return write_file(agent.fs(), std::string("/.git/") + path, as_bytes(*content));
-}
-
 // Whether it is a directory of the user's at exactly this path: no part of it is a link.
 bool is_plain_dir(const std::string& path) {
   Result<std::optional<struct stat>> found = find_host_link(path);
@@ -117,52 +112,58 @@ Result<Timestamp> find_state_time(const std::string& git_dir) {
   return Error(Code::kNotFound, fmt::format("{} has no HEAD", quote(git_dir)));
 }
 
-// So that what the agent changes later differs from what we made (changes/commits/left_in_git.h).
-Status set_one_time(Agent& agent, const std::string& git_dir) {
-  Timestamp made = WARREN_TRY(find_state_time(git_dir));
-  return walk(agent.fs(), "/.git", [&](const WalkEntry& entry) -> Result<WalkNext> {
-    if (!entry.attributes.is_file()) return WalkNext::kContinue;
-    WARREN_TRY(set_times(agent.fs(), entry.path, SetTime::to(made), SetTime::to(made), Follow::kNo));
-    return WalkNext::kContinue;
-  });
-}
+// Collects the files of the repository.
+class WorktreeReader {
+ public:
+  WorktreeReader(const std::string& base, const LinkedWorktree& worktree)
+      : base_(base), worktree_(worktree), git_(base) {}
 
-// The settings of the worktree, as git sees them, without those that belong to the main repository's layout.
-Status write_settings(Agent& agent, const std::string& base, const LinkedWorktree& worktree) {
-  std::string text = WARREN_TRY(find_content(worktree.common, "config", kGitStateBytes))
-  .value_or("");
-  WARREN_TRY(copy_if_there(agent, worktree.git_dir, "config.worktree"));
-  if (!text.empty() && !text.ends_with('\n')) text += '\n';
-  text += "[core]\n\tbare = false\n";
-  bool is_submodule = worktree.git_dir == worktree.common;
-  if (is_submodule) text += fmt::format("\tworktree = {}\n", setting_value(base));
-  bool has_hooks_path = text.find("hooksPath") != text.npos || text.find("hookspath") != text.npos;
-  if (!has_hooks_path) text += fmt::format("\thooksPath = {}\n", setting_value(worktree.common + "/hooks"));
-  return write_file(agent.fs(), "/.git/config", as_bytes(text));
-}
+  Result<WorktreeRepository> read() {
+    std::string references = WARREN_TRY(list_references(git_));
+    std::optional<std::string> head = find_text(worktree_.git_dir, "HEAD");
+    if (!head) return Error(Code::kInvalid, fmt::format("{} has no HEAD", quote(worktree_.git_dir)));
+    add("HEAD", *head + "\n");
+    add("packed-refs", "# pack-refs with: sorted \n" + references);
+    add(kPinRecord, WARREN_TRY(make_record(git_, references)));
+    add("objects/info/alternates", alternates_text(worktree_.common + "/objects"));
+    for (const char* name : kCopied) WARREN_TRY(add_if_there(worktree_.git_dir, name));
+    for (const char* name : kCopiedFromCommon) WARREN_TRY(add_if_there(worktree_.common, name));
+    WARREN_TRY(add_settings());
+    found_.time = WARREN_TRY(find_state_time(worktree_.git_dir));
+    return std::move(found_);
+  }
 
-// Replaces what the agent has as `.git`.
-Status write_worktree_repository(Agent& agent, const std::string& base, const LinkedWorktree& worktree) {
-  Git git(base);
-  Result<std::string> references = list_references(git);
-  if (!references.ok()) return std::move(references).take_error();
-  std::optional<std::string> head = find_text(worktree.git_dir, "HEAD");
-  if (!head) return Error(Code::kInvalid, fmt::format("{} has no HEAD", quote(worktree.git_dir)));
-  WARREN_TRY(remove(agent.fs(), "/.git", {.recursive = Recursive::kYes, .force = Force::kYes}));
-  for (const char* dir :
-       {"/.git/objects/info", "/.git/objects/pack", "/.git/refs/heads", "/.git/refs/tags", "/.git/info"})
-    WARREN_TRY(make_dirs(agent.fs(), dir));
-  WARREN_TRY(write_file(agent.fs(), "/.git/HEAD", as_bytes(*head + "\n")));
-  WARREN_TRY(write_file(agent.fs(), "/.git/packed-refs", as_bytes("# pack-refs with: sorted \n" + *references)));
-  std::string record = WARREN_TRY(make_record(git, *references));
-  WARREN_TRY(write_file(agent.fs(), fmt::format("/.git/{}", kPinRecord), as_bytes(record)));
-  std::string objects = alternates_text(worktree.common + "/objects");
-  WARREN_TRY(write_file(agent.fs(), "/.git/objects/info/alternates", as_bytes(objects)));
-  for (const char* name : kCopied) WARREN_TRY(copy_if_there(agent, worktree.git_dir, name));
-  for (const char* name : kCopiedFromCommon) WARREN_TRY(copy_if_there(agent, worktree.common, name));
-  WARREN_TRY(write_settings(agent, base, worktree));
-  return set_one_time(agent, worktree.git_dir);
-}
+ private:
+  void add(std::string_view path, std::string content) {
+    found_.files.emplace_back(fmt::format("/.git/{}", path), std::move(content));
+  }
+
+  Status add_if_there(const std::string& dir, const char* path) {
+    std::optional<std::string> content = WARREN_TRY(find_content(dir, path, kGitStateBytes));
+    if (content) add(path, *std::move(content));
+    return Ok{};
+  }
+
+  // The settings of the worktree, as git sees them, without those that belong to the main repository's layout.
+  Status add_settings() {
+    std::optional<std::string> common = WARREN_TRY(find_content(worktree_.common, "config", kGitStateBytes));
+    std::string text = std::move(common).value_or("");
+    WARREN_TRY(add_if_there(worktree_.git_dir, "config.worktree"));
+    if (!text.empty() && !text.ends_with('\n')) text += '\n';
+    text += "[core]\n\tbare = false\n";
+    bool is_submodule = worktree_.git_dir == worktree_.common;
+    if (is_submodule) text += fmt::format("\tworktree = {}\n", setting_value(base_));
+    bool has_hooks_path = text.find("hooksPath") != text.npos || text.find("hookspath") != text.npos;
+    if (!has_hooks_path) text += fmt::format("\thooksPath = {}\n", setting_value(worktree_.common + "/hooks"));
+    add("config", std::move(text));
+    return Ok{};
+  }
+
+  const std::string& base_;
+  const LinkedWorktree& worktree_;
+  Git git_;
+  WorktreeRepository found_;
+};
 
 // Whether the settings of a repository say that `base` is its work tree, as those of submodules do.
 bool names_work_tree(const std::string& git_dir, const std::string& base) {
@@ -194,7 +195,7 @@ std::optional<std::string> find_git_outside(const std::string& base) {
   Result<std::optional<struct stat>> found = find_host_link(base + "/.git");
   if (!found.ok() || !*found || !S_ISREG((*found)->st_mode) || !is_of_user(**found)) return std::nullopt;
   std::optional<std::string> git_dir = resolved(base, find_text(base, ".git", "gitdir:"));
-  return git_dir && !is_within(*git_dir, base) ? git_dir : std::nullopt;
+  return git_dir && !is_at_or_below(*git_dir, base) ? git_dir : std::nullopt;
 }
 
 std::optional<LinkedWorktree> find_linked_worktree(const std::string& base) {
@@ -216,19 +217,30 @@ std::vector<std::string> paths_to_read(const LinkedWorktree& worktree) {
   return paths;
 }
 
-bool may_pin_git(const Plan& plan) {
-  std::string git_dir = plan.base + "/.git";
-  Result<std::optional<struct stat>> found = find_host_link(git_dir);
-  if (!found.ok() || !*found || !S_ISDIR((*found)->st_mode) || !is_of_user(**found)) return false;
-  return std::none_of(plan.places.begin(), plan.places.end(),
-                      [&](const Plan::Place& place) { return is_within(place.path, git_dir); });
-}
-
-Status make_worktree_repository(Agent& agent, const std::string& base, const LinkedWorktree& worktree) {
+Result<WorktreeRepository> read_worktree_repository(const std::string& base, const LinkedWorktree& worktree) {
   SystemClock clock;
   std::unique_ptr<HostFs> outside = WARREN_TRY(HostFs::open(worktree.git_dir));
-  return read_git_at_rest(*outside, "/", rest_with_pauses(clock),
-                          [&] { return write_worktree_repository(agent, base, worktree); });
+  WorktreeRepository found;
+  WARREN_TRY(read_git_at_rest(*outside, "/", rest_with_pauses(clock), [&]() -> Status {
+    found = WARREN_TRY(WorktreeReader(base, worktree).read());
+    return Ok{};
+  }));
+  return found;
+}
+
+// All files have one time, so that what the agent changes later differs from what we made
+// (changes/commits/left_in_git.h).
+Status write_worktree_repository(FileSystem& fs, const WorktreeRepository& repository) {
+  WARREN_TRY(remove(fs, "/.git", {.recursive = Recursive::kYes, .force = Force::kYes}));
+  for (const char* dir :
+       {"/.git/objects/info", "/.git/objects/pack", "/.git/refs/heads", "/.git/refs/tags", "/.git/info"})
+    WARREN_TRY(make_dirs(fs, dir));
+  SetTime made = SetTime::to(repository.time);
+  for (const auto& [path, content] : repository.files) {
+    WARREN_TRY(write_file(fs, path, as_bytes(content)));
+    WARREN_TRY(set_times(fs, path, made, made, Follow::kNo));
+  }
+  return Ok{};
 }
 
 }  // namespace warren

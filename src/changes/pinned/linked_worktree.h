@@ -1,21 +1,20 @@
-// What a run does for git: it works on the whole repository, and a linked worktree or submodule has a repository
-// inside.
+// The repository that a directory of the user's is in, and what a session in a linked worktree or submodule has
+// instead.
 //
 // A linked worktree (`git worktree add`) has a file `.git` that leads to the main repository, which is not in the base
 // and which a run may not write. So a new session gets a directory `.git` of its own in its place, in the upper layer:
 // HEAD, index, settings and references are copied, and the objects are read from the main repository. It is
 // copy-on-write like everything else; commits arrive by `apply` (changes/commits/commits.h). A submodule's repository
-// is in the
-// `.git` of the project around it, and it gets the same.
+// is in the `.git` of the project around it, and it gets the same.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "agent/agent.h"
 #include "base/result.h"
-#include "sandbox/view/plan.h"
+#include "fs/file_system.h"
 
 namespace warren {
 
@@ -39,11 +38,15 @@ std::optional<std::string> find_git_outside(const std::string& base);
 // What a run must be able to read so that git works inside: absolute paths of directories, without links on the way.
 std::vector<std::string> paths_to_read(const LinkedWorktree& worktree);
 
-// Whether a new session gets the state of git as it is now (changes/pinned/pinned_git.h): the base has a directory
-// `.git` of the user's, and the plan shows or hides nothing in it.
-bool may_pin_git(const Plan& plan);
+// What is in a session's own repository.
+struct WorktreeRepository {
+  std::vector<std::pair<std::string, std::string>> files;  // "/.git/HEAD" and its content
+  Timestamp time;                                          // of all of them
+};
 
-// Replaces the agent's `.git` by a repository of its own. Links in the repository outside are not followed.
-Status make_worktree_repository(Agent& agent, const std::string& base, const LinkedWorktree& worktree);
+// Runs git, and waits for git commands that are under way. Links in the repository outside are not followed.
+Result<WorktreeRepository> read_worktree_repository(const std::string& base, const LinkedWorktree& worktree);
+// Replaces what the agent has as `.git`. `fs` is its merged tree.
+Status write_worktree_repository(FileSystem& fs, const WorktreeRepository& repository);
 
 }  // namespace warren
