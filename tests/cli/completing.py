@@ -181,6 +181,33 @@ class Completing:
             with self.subTest(typed=typed):
                 self.assertEqual(self.completed(typed, shell), words)
 
+    def test_names_that_need_quotes_are_completed_to_words_that_work(self):
+        for name in ("/two words/and more.md", "/übung/ä.md", "/#one"):
+            self.world.warren("fs", "one", "write", name, "x")
+        for key in ("user:first", "last words", "#mark"):
+            self.world.warren("kv", "one", "set", key, "1")
+        self.world.session("my-fix")
+        shell = self.shell()
+        for typed, words in [("warren fs one cat /tw", ["fs", "one", "cat", "/two words/"]),
+                             ("warren fs one cat /two\\ words/an", ["fs", "one", "cat", "/two words/and more.md"]),
+                             ("warren fs one cat /üb", ["fs", "one", "cat", "/übung/"]),
+                             ("warren fs one cat /übung/", ["fs", "one", "cat", "/übung/ä.md"]),
+                             ("warren fs one cat /#", ["fs", "one", "cat", "/#one"]),
+                             ("warren kv one get us", ["kv", "one", "get", "user:first"]),
+                             ("warren kv one get user:fi", ["kv", "one", "get", "user:first"]),
+                             ("warren kv one get la", ["kv", "one", "get", "last words"]),
+                             ("warren kv one get last\\ w", ["kv", "one", "get", "last words"]),
+                             ("warren kv one get \\#m", ["kv", "one", "get", "#mark"]),
+                             ("warren diff session:my", ["diff", "session:my-fix"])]:
+            with self.subTest(typed=typed):
+                self.assertEqual(self.completed(typed, shell), words)
+        for typed, words in [('warren kv one get "la', ["kv", "one", "get", "last words"]),
+                             ("warren fs one cat '/two words/an", ["fs", "one", "cat", "/two words/and more.md"])]:
+            with self.subTest(typed=typed):
+                shell.type(typed + "\t")  # some shells close the quotes
+                shell.type(("" if self.CLOSES_QUOTES else typed[typed.index(words[3][0]) - 1]) + "\r")
+                self.assertEqual(self.world.words(), words)
+
     def test_paths_in_a_session_are_completed(self):
         project = self.world.base / "project"
         (project / "src").mkdir(parents=True)
@@ -212,6 +239,7 @@ class Completing:
         shell = self.shell()
         self.assertEqual(self.completed("warren relay inbox Al", shell), ["relay", "inbox", "Alice"])
         self.assertEqual(self.completed("warren relay send Al", shell), ["relay", "send", "Alice"])
+        self.assertEqual(self.completed("warren relay send \\#bu", shell), ["relay", "send", "#builds"])
         self.assertEqual(self.completed("warren relay unsubscribe Alice bu", shell), ["relay", "unsubscribe", "Alice", "builds"])
 
     def test_hostile_names_in_an_agent_are_neither_run_nor_offered(self):
@@ -281,6 +309,7 @@ class Completing:
 
 
 class Bash(Completing, unittest.TestCase):
+    CLOSES_QUOTES = True
     SHELL = ["bash", "--norc", "--noprofile", "-i"]
     ENVIRONMENT = {}
     PREPARE = ["bind 'set bell-style none'; bind 'set show-all-if-ambiguous on'",
@@ -293,6 +322,7 @@ class Bash(Completing, unittest.TestCase):
 
 
 class Zsh(Completing, unittest.TestCase):
+    CLOSES_QUOTES = True
     SHELL = ["zsh", "-f", "-i"]
     ENVIRONMENT = {}
     PREPARE = ["unsetopt beep prompt_cr prompt_sp; autoload -Uz compinit && compinit -u -D",
@@ -300,6 +330,7 @@ class Zsh(Completing, unittest.TestCase):
 
 
 class Fish(Completing, unittest.TestCase):
+    CLOSES_QUOTES = True
     SHELL = ["fish", "--no-config", "-i"]
     ENVIRONMENT = {}
     PREPARE = ["warren completions fish | source; agentfs completions fish | source"]

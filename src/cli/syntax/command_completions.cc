@@ -166,14 +166,25 @@ std::string_view kind_of(Suggest suggest) {
   return "nothing";
 }
 
-// bash replaces only what follows the last of `breaks` in the word at the cursor, and does not choose by itself.
-void fit_to_bash(Completion& completion, std::string_view current, std::string_view breaks) {
-  std::size_t last = breaks.empty() ? current.npos : current.find_last_of(breaks);
-  std::size_t kept = last == current.npos ? 0 : last + 1;
+// What a shell would not take as it is, of the characters that are offered (add_suggestions).
+std::string quoted_for_bash(std::string_view word) {
+  constexpr std::string_view kSpecial = " #";
+  std::string out;
+  for (char c : word) {
+    if (kSpecial.find(c) != kSpecial.npos) out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+// bash replaces only a part of the word at the cursor, and does not choose by itself.
+void fit_to_bash(Completion& completion, const ShellWords& line) {
+  const std::string& current = line.words.back();
   std::vector<Offer> fitting;
   for (Offer& offer : completion.offers) {
     if (!offer.word.starts_with(current)) continue;
-    offer.word.erase(0, kept);
+    offer.word.erase(0, line.replaced_from);
+    if (!line.is_in_quotes) offer.word = quoted_for_bash(offer.word);
     fitting.push_back(std::move(offer));
   }
   completion.offers = std::move(fitting);
@@ -183,9 +194,11 @@ void fit_to_bash(Completion& completion, std::string_view current, std::string_v
 Result<Exit> run_complete(Context& context, const Arguments& args) {
   std::vector<std::string> words = args.all("WORD");
   std::optional<std::string> breaks = args.find("line");
+  if (args.has("quoted") && !words.empty()) words.back() = split_shell_words(words.back()).words.back();
   Completion completion;
+  ShellWords line;
   if (breaks) {
-    ShellWords line = split_shell_words(words.empty() ? "" : words.back());
+    line = split_shell_words(words.empty() ? "" : words.back(), *breaks);
     words.assign(line.words.begin() + (line.words.size() > 1 ? 1 : 0), line.words.end());  // without the program
     if (line.is_redirection) completion.suggest = Suggest::kHostFiles;
     else completion = complete(context.root, words);
@@ -194,7 +207,7 @@ Result<Exit> run_complete(Context& context, const Arguments& args) {
   }
   bool is_there = completion.directory.empty() || change_host_directory(completion.directory).ok();
   if (is_there) add_suggestions(context, completion, words.empty() ? "" : words.back());
-  if (breaks) fit_to_bash(completion, words.back(), *breaks);
+  if (breaks) fit_to_bash(completion, line);
   context.out.line(kind_of(completion.suggest));
   for (const Offer& offer : completion.offers) context.out.print("{}\t{}\n", offer.word, offer.meaning);
   return Exit::kOk;
@@ -241,7 +254,8 @@ Command make_complete() {
                            .times = Times::kAnyCommand}},
           .options = {{.name = "line",
                        .value = "BREAKS",
-                       .help = "the only WORD is bash's command line, and these characters end a word"}},
+                       .help = "the only WORD is bash's command line, and these characters end a word"},
+                      {.name = "quoted", .help = "the last WORD is as it was typed, with quotes"}},
           .subcommands = {},
           .handler = run_complete,
           .is_hidden = true};

@@ -39,7 +39,10 @@ Completion complete(const Command& root, std::span<const std::string> words);
 struct ShellWords {
   std::vector<std::string> words;  // never empty; the last one is at the cursor
   bool is_redirection = false;     // the last word is the target of a redirection
+  std::size_t replaced_from = 0;   // bash replaces the last word from here on
+  bool is_in_quotes = false;       // the last word is, and what is inserted will be
 };
-ShellWords split_shell_words(std::string_view line);
+// bash ends a word also at `breaks`, unless they are quoted, and at quotes.
+ShellWords split_shell_words(std::string_view line, std::string_view breaks = "");
 
 }  // namespace warren::cli

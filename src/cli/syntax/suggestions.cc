@@ -12,6 +12,7 @@
 #include "base/ascii.h"
 #include "base/below.h"
 #include "base/path.h"
+#include "base/printable.h"
 #include "changes/filter.h"
 #include "changes/upper/open_overlay.h"
 #include "cli/changes/session_here.h"
@@ -28,14 +29,19 @@ constexpr std::size_t kOfferedNamesRead = 20'000;  // of a directory
 // Ids and names that a shell takes as they are. An id that begins with a dash would be read as an option.
 bool is_plain_id(std::string_view id) { return is_agent_id(id) && !id.starts_with('-'); }
 
-bool is_plain_word(std::string_view word) {
-  constexpr std::string_view kSafe = "._-+,@%/";
-  return !word.empty() && !word.starts_with('-') &&
-         std::ranges::all_of(word, [&](char c) { return is_letter(c) || is_digit(c) || kSafe.find(c) != kSafe.npos; });
+// Words that the shells take as they are or with plain quoting. A shell never sees a name with a character that could
+// run or expand something, however it is quoted; nor one that would be read as an option, or not as it looks.
+bool is_harmless_word(std::string_view word) {
+  constexpr std::string_view kSafe = "._-+,@%/: #";
+  bool is_shown_as_is = printable(word) == word;
+  return !word.empty() && !word.starts_with('-') && is_shown_as_is && std::ranges::all_of(word, [&](char c) {
+    bool is_beyond_ascii = (static_cast<unsigned char>(c) & 0x80U) != 0;
+    return is_beyond_ascii || is_letter(c) || is_digit(c) || kSafe.find(c) != kSafe.npos;
+  });
 }
 
 void offer_word(Completion& completion, std::string_view current, const std::string& word) {
-  if (completion.offers.size() >= kOffersMax || !word.starts_with(current) || !is_plain_word(word)) return;
+  if (completion.offers.size() >= kOffersMax || !word.starts_with(current) || !is_harmless_word(word)) return;
   completion.offers.push_back({completion.prefix + word, ""});
 }
 
@@ -50,9 +56,11 @@ std::vector<std::string> ids_of(Suggest suggest) {
   return ids;
 }
 
-void offer_ids(Completion& completion) {
-  for (const std::string& id : ids_of(completion.suggest)) {
-    if (is_plain_id(id)) completion.offers.push_back({completion.prefix + id, ""});
+void offer_ids(Completion& completion, std::string_view current) {
+  bool is_session = current.starts_with(kSessionPrefix);
+  for (const std::string& id : ids_of(is_session ? Suggest::kSessions : completion.suggest)) {
+    if (!is_plain_id(id)) continue;
+    completion.offers.push_back({completion.prefix + (is_session ? std::string(kSessionPrefix) + id : id), ""});
   }
 }
 
@@ -172,14 +180,6 @@ std::unique_ptr<relay::Root> open_suggested_relay(const Completion& completion) 
   return root.ok() ? std::move(*root) : nullptr;
 }
 
-void offer_relay_agents(Completion& completion, std::string_view current) {
-  auto root = open_suggested_relay(completion);
-  if (root == nullptr) return;
-  Result<std::vector<std::string>> names = root->list_agents();
-  if (!names.ok()) return;
-  for (const std::string& name : *names) offer_word(completion, current, name);
-}
-
 // Only from a ledger on this machine: pressing TAB does not wait for another one.
 void offer_relay_channels(Context& context, Completion& completion, std::string_view current) {
   auto root = open_suggested_relay(completion);
@@ -191,8 +191,19 @@ void offer_relay_channels(Context& context, Completion& completion, std::string_
   auto channels = (*ledger)->list_subscriptions();
   if (!channels.ok()) return;
   for (const auto& [channel, members] : *channels) {
-    offer_word(completion, current, channel.starts_with('#') ? channel.substr(1) : channel);
+    std::string name = channel.starts_with('#') ? channel.substr(1) : channel;
+    offer_word(completion, current, current.starts_with('#') ? "#" + name : name);
   }
+}
+
+// Messages go to agents and to channels, whose names begin with a '#' there.
+void offer_relay_agents(Context& context, Completion& completion, std::string_view current) {
+  if (current.starts_with('#')) return offer_relay_channels(context, completion, current);
+  auto root = open_suggested_relay(completion);
+  if (root == nullptr) return;
+  Result<std::vector<std::string>> names = root->list_agents();
+  if (!names.ok()) return;
+  for (const std::string& name : *names) offer_word(completion, current, name);
 }
 
 }  // namespace
@@ -201,12 +212,12 @@ void add_suggestions(Context& context, Completion& completion, std::string_view 
   if (current.starts_with(completion.prefix)) current.remove_prefix(completion.prefix.size());
   switch (completion.suggest) {
     case Suggest::kAgents:
-    case Suggest::kSessions: return offer_ids(completion);
+    case Suggest::kSessions: return offer_ids(completion, current);
     case Suggest::kPaths: return offer_paths(context, completion, current);
     case Suggest::kBasePaths: return offer_base_paths(context, completion, current);
     case Suggest::kKeys: return offer_keys(context, completion, current);
     case Suggest::kCheckpoints: return offer_checkpoints(context, completion, current);
-    case Suggest::kRelayAgents: return offer_relay_agents(completion, current);
+    case Suggest::kRelayAgents: return offer_relay_agents(context, completion, current);
     case Suggest::kRelayChannels: return offer_relay_channels(context, completion, current);
     case Suggest::kHostFiles:
     case Suggest::kHostDirs:
