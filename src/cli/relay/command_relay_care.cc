@@ -61,6 +61,9 @@ Result<Exit> run_dead_show(Context& context, const Arguments& args) {
     set_bytes(json, "content", file.content);
     context.out.json(json);
   } else {
+    context.err.line(fmt::format("dead letter {} of {}, message {}: {}", letter.id,
+                                 context.out.time(letter.died_at_us / 1'000'000), printable(letter.message_id),
+                                 printable(letter.reason)));
     context.out.text(file.content);
   }
   return Exit::kOk;
