@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Settings and names of the user's that git meets when an agent's commits arrive.
+"""Settings, names and stashes of the user's that git meets when an agent's commits arrive.
 
     WARREN=path/to/warren git_host.py [-v] [Class.test_name]
 
@@ -7,6 +7,7 @@ Needs root.
 """
 import os
 import pathlib
+import subprocess
 import sys
 import unittest
 
@@ -31,6 +32,35 @@ class Host(Git):
         done = self.world.warren(*words, **options)
         self.assertEqual(done.returncode, status, done.stderr + done.stdout)
         return done.stdout + done.stderr
+
+    def shell(self, command):
+        return subprocess.run(["bash", "-c", command], cwd=self.base, capture_output=True, text=True, env=self.world.environment() | WHO)
+
+
+class Stash(Host):
+    def setUp(self):
+        super().setUp()
+        self.write("other", "precious\n")
+        self.git("stash", "push", "-q", "-m", "precious")
+        self.inside("echo agent > file")
+        self.warren("apply", "session:s", "--keep")
+        self.inside(f"{COMMIT} agents")
+        said = self.warren("apply", "session:s")
+        self.command = next(line for line in said.splitlines() if "git stash push" in line).split("   brings")[0]
+
+    def check(self):
+        self.shell(self.command)
+        self.assertEqual(self.git("rev-parse", "HEAD"), self.git("rev-parse", "warren/s"))
+        self.assertEqual(self.git("stash", "list", "--format=%gs"), "On main: precious")
+        self.assertEqual(self.git("status", "--short"), "")
+
+    def test_the_printed_command_drops_its_own_stash_only(self):
+        self.check()
+
+    def test_the_printed_command_drops_no_stash_if_there_is_nothing_to_stash(self):
+        self.git("checkout", "-q", "--", "file")
+        self.check()
+        self.check()
 
 
 class Settings(Host):
@@ -67,6 +97,11 @@ class Names(Host):
         self.inside(f"echo 2 > file; {COMMIT} two; printf '2\\n' > \"$(printf 'Icon\\r')\"")
         self.apply()
         self.assertEqual((self.base / "Icon\r").read_text(), "2\n")
+
+    def test_a_branch_with_signs_of_the_shell_is_quoted_in_the_command(self):
+        self.inside(f"echo 2 > file; {COMMIT} two; git checkout -q -b 'x;touch${{IFS}}pwned'; echo 3 > file; {COMMIT} three; git checkout -q main")
+        command = next(line for line in self.apply().splitlines() if "--from" in line).split("   brings")[0]
+        self.assertIn("--from 'x;touch${IFS}pwned' --branch NAME", command)
 
     def ignoring(self):
         self.write(".gitignore", "node_modules/\n")

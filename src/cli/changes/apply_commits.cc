@@ -6,6 +6,7 @@
 
 #include "base/path.h"
 #include "base/printable.h"
+#include "base/shell_word.h"
 #include "changes/commits/left_in_git.h"
 #include "changes/commits/stray_commits.h"
 #include "changes/git/git_folder.h"
@@ -303,11 +304,11 @@ void print_commits(Context& context, const Arguments& args, const CommitsPlan& p
               out.name(quote(plan.description.subject)));
     if (plan.is_replacing) {
       out.print("  in place of commits that the agent has amended or rebased since{}\n",
-                args.has("dry-run") ? "" : fmt::format(": `git log {}@{{1}}` shows them", out.name(plan.branch)));
+                args.has("dry-run") ? "" : fmt::format(": `git log {}@{{1}}` shows them", out.name(shell_word(plan.branch))));
     }
     print_self_running(out, plan);
     if (is_notable(plan.beyond)) out.print("  {}\n", out.name(describe_foreign(plan.beyond)));
-    if (!args.has("dry-run")) print_merge_advice(out, plan.branch, plan.outlook);
+    if (!args.has("dry-run")) print_merge_advice(out, plan.branch, plan.taken->commit, plan.outlook);
   } else if (plan.is_rebasing) {
     out.print("the agent's commits are on its branch, which is being rebased\n");
   } else if (!plan.container.empty()) {
@@ -333,8 +334,9 @@ void print_commits(Context& context, const Arguments& args, const CommitsPlan& p
     const AgentBranch& other = plan.found.brings[i];
     if ((plan.taken && other.commit == plan.taken->commit) || other.name.empty()) continue;
     out.print("more commits are on the agent's branch {}\n", out.name(other.name));
-    out.print("  warren apply {} --commits --from {} --branch NAME   brings them\n", out.name(id),
-              out.name(other.name));
+    if (printable(other.name) != other.name) continue;  // a command with its name could not be copied
+    out.print("  warren apply {} --commits --from {} --branch NAME   brings them\n", out.name(shell_word(id)),
+              shell_word(other.name));
   }
 }
 
