@@ -253,7 +253,7 @@ Status CommitImport::bring(const std::string& branch, ReplaceBranch replace) {
   if (state == BranchState::kSame) return Ok{};
   if (state == BranchState::kOther && replace == ReplaceBranch::kNo) {
     return Error(Code::kExists,
-                 fmt::format("the branch {} has commits that the agent's do not contain", quote(branch)),
+                 fmt::format("the branch {} has commits that are not in the agent's branch", quote(branch)),
                  kTakeOtherBranch);
   }
   Git quarantine(quarantine_);

@@ -74,7 +74,7 @@ void print_merge_advice(Output& out, const std::string& branch, const std::strin
   std::string name = shell_word(branch);
   if (printable(name) != name) name = "BRANCH";
   if (!outlook.is_related) {
-    out.print("  they share no commit with your branch, so that git merge refuses; git log {} shows them\n", name);
+    out.print("  they have no common ancestor with your branch, so git merge refuses; git log {} shows them\n", name);
   } else if (!outlook.as_committed.empty() || !outlook.otherwise.empty()) {
     print_with_local_changes(out, name, commit, outlook);
   } else {
