@@ -1,4 +1,4 @@
-// What a session has that its base has not.
+// What a session has that its base lacks.
 #pragma once
 
 #include <cstdint>

@@ -83,7 +83,7 @@ class Committed(Repository):
         self.begin(a="".join(self.LINES))
         again = self.with_line(18, "again")
         self.agent(then=lambda p: (self.rename("a", "moved")(p), overlaid.write(p + "/moved", "".join(again))))
-        self.assertIn("the commits contain a part of it", self.apply())
+        self.assertIn("was changed again after the commits", self.apply())
         self.git("merge", "-q", "warren/a")
         self.assertEqual(self.w.lines(), ["M f /moved"])
         self.assertIn("+again", self.w.warren("diff", "-p", self.w.id).decode())

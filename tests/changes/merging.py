@@ -88,7 +88,7 @@ class Merging(Repository):
         self.begin(**{".gitignore": "x\n"})
         overlaid.write(self.base / "x", "same\n")
         self.agent(then=lambda p: (self.git("add", "-f", "x", cwd=p), self.git("commit", "-qm", "x", cwd=p)))
-        self.assertIn("publishes what you do not track: /x", self.apply(fails=True))
+        self.assertIn("pushing the branch would publish files that you do not track: /x", self.apply(fails=True))
         done = self.shell(self.advice(self.apply("--yes"), "git merge"))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.read("x"), "same\n")
@@ -116,7 +116,7 @@ class Merging(Repository):
         self.begin(a="1\n")
         self.agent(then=lambda p: (self.git("checkout", "-q", "--orphan", "other", cwd=p), self.commit("orphan", cwd=p)))
         said = self.apply()
-        self.assertIn("they share no commit with your branch", said)
+        self.assertIn("they have no common ancestor with your branch", said)
         self.assertNotIn("brings them into your branch", said)
 
     def test_a_commit_of_a_submodule_that_only_the_agent_has_is_named(self):
@@ -229,7 +229,7 @@ class Discarding(Repository):
     def test_what_git_writes_by_itself_has_a_name(self):
         self.begin(a="1\n")
         self.agent(then=lambda p: (overlaid.write(p + "/x", "x"), self.git("add", "x", cwd=p), self.git("reset", "-q", cwd=p), os.remove(p + "/x")))
-        self.assertIn("what git wrote by itself in .git", self.w.warren("discard", "--yes", self.w.id).decode())
+        self.assertIn("git's own files in .git", self.w.warren("discard", "--yes", self.w.id).decode())
 
 
 if __name__ == "__main__":

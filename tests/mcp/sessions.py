@@ -323,7 +323,7 @@ class Sessions(unittest.TestCase):
         self.assertNotIn("--", json.dumps(error))
         self.git("branch", "warren/g", self.git("commit-tree", "-m", "another", "HEAD^{tree}"))
         error = self.error_of(server.call("apply"))
-        self.assertIn("the branch 'warren/g' has commits that the agent's do not contain", error["message"])
+        self.assertIn("the branch 'warren/g' has commits that are not in the agent's branch", error["message"])
         self.assertNotIn("--", json.dumps(error))
 
     def test_a_merge_under_way_is_refused(self):

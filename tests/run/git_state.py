@@ -344,8 +344,8 @@ class WorkOfOthers(State):
         self.inside("sed -i 's/^5$/agent/' file")
         self.host_commit("file", "".join(lines[:-1] + ["host\n"]))
         self.inside("git reset -q warren/base; " + f"{COMMIT} five")
-        self.assertIn("the commits take back newer work of others in 1 file: /file: look at that", self.asked())
-        self.assertIn("take back newer work", self.warren("diff", "session:s"))
+        self.assertIn("the commits revert newer work by others in 1 file: /file: look at that", self.asked())
+        self.assertIn("revert newer work", self.warren("diff", "session:s"))
 
     def test_new_files_of_others_that_commits_on_top_of_them_remove(self):
         for session, way in (("r", "reset -q"), ("o", "merge -q -s ours --no-edit")):
@@ -354,7 +354,7 @@ class WorkOfOthers(State):
                 self.host_commit(f"of-host-{session}", "work of the host\n")
                 self.inside(f"{BOT} {way} warren/base; {BOT} commit --allow-empty -qam two", session=session)
                 said = self.warren("apply", f"session:{session}", status=1)
-                self.assertIn(f"take back newer work of others in 1 file: /of-host-{session}", said)
+                self.assertIn(f"revert newer work by others in 1 file: /of-host-{session}", said)
 
     def test_files_that_the_agent_renames_or_removes_after_it_has_merged_them(self):
         ways = ["git mv file moved", "git rm -q file", "git mv newer newest", "git rm -q newer", "git mv dir lib"]
@@ -369,7 +369,7 @@ class WorkOfOthers(State):
                 self.inside(f"{BOT} {take} -q warren/base; {way}; {COMMIT} two", session=session)
                 self.apply(session)
         self.inside(f"{BOT} revert --no-edit warren/base > /dev/null", session="merge-4")
-        self.assertIn("take back newer work", self.warren("apply", "session:merge-4", status=1))
+        self.assertIn("revert newer work", self.warren("apply", "session:merge-4", status=1))
 
     def test_what_the_agent_removed_is_not_asked_about_after_the_host_has_amended_the_start(self):
         self.host_commit("more", "1\n")
@@ -380,14 +380,14 @@ class WorkOfOthers(State):
         self.inside(f"seq 99 > gone-again; git add gone-again; rm -r dir; {COMMIT} removed; rm gone-again")
         self.git("rm", "-rq", "dir")
         self.git("commit", "-qm", "the host removes it, too")
-        self.assertIn("the commits contain a part of it: /gone-again", self.apply())
+        self.assertIn("was changed again after the commits: /gone-again", self.apply())
         self.assertEqual(self.changed_in("warren/s"), ["dir/inner", "gone-again"])
 
     def test_another_type_in_a_commit_is_whole(self):
         self.inside(f"rm file; ln -s dir/inner file; mv dir/inner dir/other; echo new > dir/inner; git add -A; {COMMIT} types")
         said = self.apply()
         self.assertIn("changes are in the commits, not written as files", said)
-        self.assertNotIn("contain a part of it", said)
+        self.assertNotIn("was changed again after the commits", said)
 
     def test_newer_work_that_the_agent_has_merged_is_not_asked_about(self):
         lines = [f"{i}\n" for i in range(1, 31)]
@@ -479,7 +479,7 @@ class TakenBack(State):
     def check(self, script, path, after):
         self.inside(script)
         said = self.apply()
-        self.assertIn(f"not written, because the commits contain a part of it: {path}", said)
+        self.assertIn(f"not written yet, because it was changed again after the commits: {path}", said)
         self.assertIn("s", self.world.sessions())
         self.assertIn("changes after its commits", self.listed())
         self.git("merge", "-q", "warren/s")
@@ -509,7 +509,7 @@ class OnNoBranch(State):
             with self.subTest(session):
                 self.assertIn("commits on no branch", self.inside(script, session=session).stderr)
                 self.assertIn("0 + commits on no branch", self.listed(session))
-                self.assertIn("1 commit on no branch", self.warren("diff", f"session:{session}"))
+                self.assertIn("1 commit is on no branch", self.warren("diff", f"session:{session}"))
                 self.assertNotIn(session, self.warren("sessions", "prune", "--empty", "-n"))
                 self.warren("apply", f"session:{session}")
                 self.assertIn(session, self.world.sessions())
@@ -563,20 +563,20 @@ class Replaced(State):
         theirs = self.git("commit-tree", "-m", "theirs", "-p", first, f"{first}^{{tree}}")
         self.git("update-ref", "refs/heads/warren/s", theirs)
         self.inside(f"{BOT} commit -q --amend -m n2")
-        self.assertIn("has commits that the agent's do not contain", self.warren("apply", "session:s", status=1))
+        self.assertIn("has commits that are not in the agent's branch", self.warren("apply", "session:s", status=1))
         self.assertEqual(self.git("rev-parse", "warren/s"), theirs)
 
     def test_commits_that_the_agent_still_has_are_not_replaced(self):
         first = self.commit_and_apply()
         self.inside(f"git checkout -q -b second HEAD~1; echo 2 > file; {COMMIT} second")
-        self.assertIn("has commits that the agent's do not contain", self.warren("apply", "session:s", status=1))
+        self.assertIn("has commits that are not in the agent's branch", self.warren("apply", "session:s", status=1))
         self.assertEqual(self.git("rev-parse", "warren/s"), first)
 
     def test_a_branch_of_another_session_of_that_name_is_not_replaced(self):
         first = self.commit_and_apply()
         self.warren("sessions", "delete", "s", "--yes")
         self.inside(f"echo 3 > other; git add other; {BOT} commit -qm other")
-        self.assertIn("has commits that the agent's do not contain", self.warren("apply", "session:s", status=1))
+        self.assertIn("has commits that are not in the agent's branch", self.warren("apply", "session:s", status=1))
         self.assertEqual(self.git("rev-parse", "warren/s"), first)
 
 

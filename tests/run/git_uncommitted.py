@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from git import COMMIT, Git
 
 BOT = "git -c user.name=bot -c user.email=bot@example.org"
-MARK = "[takes back your uncommitted work]"
+MARK = "[reverts your uncommitted work]"
 
 
 class Uncommitted(Git):
@@ -48,7 +48,7 @@ class TakenBack(Uncommitted):
                 self.inside(f"{BOT} {way}; echo 2 > other; {BOT} commit -qm two other")
                 shown = self.warren("diff", "session:s")
                 self.assertEqual([line.split()[2] for line in shown.splitlines() if MARK in line], files)
-                self.assertIn("back your uncommitted work", self.warren("apply", "session:s", status=1))
+                self.assertIn("revert your uncommitted work to the session's last commit", self.warren("apply", "session:s", status=1))
                 self.assertEqual(self.git("branch", "--list", "warren/*"), "")
                 self.assertTrue(self.has_work())
                 asks = self.plan()["asks"]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`apply` of a session that stands in the middle of a rebase, merge or cherry-pick, or has files that git could not merge.
+"""`apply` of a session that is in the middle of a rebase, merge or cherry-pick, or has files that git could not merge.
 
     WARREN=path/to/warren git_unfinished.py [-v] [Class.test_name]
 

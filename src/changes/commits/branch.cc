@@ -5,15 +5,13 @@
 #include <unordered_set>
 #include <utility>
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <fmt/format.h>
 
 #include "base/ascii.h"
 #include "base/binary.h"
 #include "base/limits.h"
 #include "base/path.h"
+#include "changes/commits/ignored.h"
 #include "changes/conflicts.h"
 #include "changes/git/git.h"
 #include "changes/git/git_folder.h"
@@ -21,10 +19,8 @@
 #include "changes/git/git_work_tree.h"
 #include "changes/review/patch.h"
 #include "fs/path_ops.h"
-#include "os/error.h"
 #include "os/files/host_files.h"
 #include "os/files/host_tree.h"
-#include "os/processes/capture.h"
 #include "text/diff/git_patch.h"
 #include "text/diff/merge3.h"
 
@@ -56,7 +52,7 @@ class BranchCommit {
     std::size_t close = who.rfind('>');
     if (open == who.npos || close == who.npos) return Error(Code::kInvalid, "git does not know who you are");
     author_ = {who.substr(0, open), who.substr(open + 2, close - open - 2)};
-    WARREN_TRY(list_ignored(git));
+    WARREN_TRY(find_ignored_files());
     return hash_seen();
   }
 
@@ -67,6 +63,7 @@ class BranchCommit {
     WARREN_TRY(make_host_dirs(work, 0700));
     Git git(work);
     git.use(git_dir_, work, scratch.path() + "/index");
+    git.allow_lazy_fetch();  // HEAD's version of a file, to merge with
     git.set_author(author_.first, author_.second);
     WARREN_TRY(load_parent(git, parent));
     auto host = WARREN_TRY(HostTree::open(work));
@@ -96,18 +93,12 @@ class BranchCommit {
   std::string name_of(const std::string& path) const { return prefix_ + path.substr(1); }
 
   // The new files that git ignores.
-  Status list_ignored(Git& git) {
-    std::string names;
+  Status find_ignored_files() {
+    std::vector<std::string> paths;
     for (const ChangedFile& file : files_) {
-      if (file.after && !is_in_git_dir(file.after->path)) names += file.after->path.substr(1) + '\0';
+      if (file.after && !is_in_git_dir(file.after->path)) paths.push_back(file.after->path);
     }
-    Fd list = WARREN_TRY(open_scratch_file());
-    WARREN_TRY(write_all(list.get(), as_bytes(names)));
-    if (::lseek(list.get(), 0, SEEK_SET) != 0) return system_error(errno, "read a temporary file");
-    Captured done = WARREN_TRY(git.run({"check-ignore", "-z", "--stdin"}, list.get()));
-    if (done.status > 1)
-      return Error(Code::kInvalid, fmt::format("git check-ignore: {}", trimmed(done.errors, kWhitespace)));
-    for (const std::string& name : split_at_nul(done.output)) ignored_.insert("/" + name);
+    ignored_ = WARREN_TRY(list_ignored_files(overlay_, paths));
     return Ok{};
   }
 
@@ -126,12 +117,10 @@ class BranchCommit {
     if (hashed.empty()) return Ok{};
     Git git(top_);
     std::string ids = WARREN_TRY(git.ask_with({"hash-object", "--stdin-paths"}, names));
-    std::string_view rest = ids;
-    for (const ChangedFile* file : hashed) {
-      std::size_t end = rest.find('\n');
-      seen_.emplace(file, rest.substr(0, end));
-      rest = end == rest.npos ? std::string_view() : rest.substr(end + 1);
-    }
+    auto file = hashed.begin();
+    for_each_line(ids, [&](std::string_view id) {
+      if (file != hashed.end()) seen_.emplace(*file++, id);
+    });
     return Ok{};
   }
 
@@ -140,10 +129,7 @@ class BranchCommit {
     if (parent.commit.empty()) return Ok{};
     WARREN_TRY(git.ask({"read-tree", parent.commit}));
     std::string listed = WARREN_TRY(git.ask({"ls-tree", "-r", "-z", "--full-tree", parent.commit}));
-    std::string_view rest = listed;
-    while (!rest.empty()) {  // "100644 blob ID\tPATH\0"
-      std::string_view line = rest.substr(0, rest.find('\0'));
-      rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    for (std::string_view line : split_at_nul(listed)) {  // "100644 blob ID\tPATH"
       std::size_t tab = line.find('\t');
       std::size_t id = line.find(" blob ");
       if (tab == line.npos || id == line.npos || id > tab) continue;

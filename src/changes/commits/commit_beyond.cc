@@ -3,6 +3,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include <fmt/format.h>
+
 #include "base/ascii.h"
 #include "base/binary.h"
 #include "base/limits.h"
@@ -10,6 +12,7 @@
 #include "changes/commits/commits.h"
 #include "changes/compare.h"
 #include "changes/git/blobs.h"
+#include "changes/git/git_folder.h"
 #include "changes/git/git_log.h"
 #include "changes/git/git_work_tree.h"
 #include "changes/git/raw_diff.h"
@@ -170,7 +173,7 @@ AppliedFiles list_applied_files(const AgentOverlay& overlay) {
 // Names of files that commits change which are neither in the base's HEAD nor were there at the agent's start.
 Result<std::vector<std::string>> CommitImport::list_newly_committed() {
   std::string asked = head_ + "\n";
-  if (WARREN_TRY(base_.succeeds({"rev-parse", "--verify", "--quiet", "HEAD^{commit}"}))) asked += "^HEAD\n";
+  if (WARREN_TRY(has_head(base_))) asked += "^HEAD\n";
   std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(overlay_));
   if (!start_.empty()) asked += "^" + start_ + "\n";
   if (pinned) {
@@ -180,7 +183,10 @@ Result<std::vector<std::string>> CommitImport::list_newly_committed() {
   if (commits.empty()) return std::vector<std::string>();
   std::string names = WARREN_TRY(joined_.ask_with(
       {"diff-tree", "--stdin", "--root", "-r", "-z", "--name-only", "--no-commit-id", "--no-renames"}, commits + "\n"));
-  return split_at_nul(names);
+  std::vector<std::string> listed = split_at_nul(names);
+  auto bad = std::find_if_not(listed.begin(), listed.end(), is_git_path);
+  if (bad != listed.end()) return damaged(fmt::format("{} is not a valid path", quote(*bad)));
+  return listed;
 }
 
 // Of the files that the agent's HEAD has in another version than both its start and what a merge would compare it with.
@@ -345,8 +351,7 @@ Result<std::unordered_set<std::string>> CommitImport::list_applied() {
 // Those that the base's index does not have. None before the first commit: then no file is tracked yet.
 Result<std::vector<std::string>> CommitImport::list_untracked(const std::vector<std::string>& paths) {
   std::vector<std::string> untracked;
-  if (paths.empty() || !WARREN_TRY(base_.succeeds({"rev-parse", "--verify", "--quiet", "HEAD^{commit}"})))
-    return untracked;
+  if (paths.empty() || !WARREN_TRY(has_head(base_))) return untracked;
   std::string listed = WARREN_TRY(base_.ask({"ls-files", "-z"}));
   std::vector<std::string> names = split_at_nul(listed);
   std::unordered_set<std::string> tracked(names.begin(), names.end());
@@ -356,7 +361,7 @@ Result<std::vector<std::string>> CommitImport::list_untracked(const std::vector<
   return untracked;
 }
 
-// Whether the base's repository has the content of a file in the agent's HEAD, in whatever commit.
+// Whether the base's repository has the content of a file in the agent's HEAD, in any commit.
 Result<bool> CommitImport::has_in_base(const std::string& name) {
   std::string id = WARREN_TRY(joined_.ask({"rev-parse", "--verify", "--quiet", head_ + ":" + name}));
   return base_.succeeds({"cat-file", "-e", id});
@@ -371,25 +376,16 @@ Result<bool> CommitImport::is_as_at_start(const std::string& path) {
   return !pinned || (node && is_surely_older(node->ctime, pinned->begun));
 }
 
-// Git compares, so that content filters count.
 Result<std::unordered_set<std::string>> CommitImport::list_dirty_candidates(
     const std::unordered_map<std::string, Candidate>& candidates) {
   std::string work = scratch_.path() + "/beyond";
   WARREN_TRY(make_host_dirs(work, 0700));
-  Git git(work);
-  git.use(git_dir_, work, scratch_.path() + "/beyond-index");
-  git.set_variable("GIT_ALTERNATE_OBJECT_DIRECTORIES", quarantine_ + "/objects");
   auto host = WARREN_TRY(HostTree::open(work));
   for (const auto& [name, one] : candidates) {
     if (!one.shown) continue;
     WARREN_TRY(write_for_git(overlay_, {.path = "/" + name, .node = *one.shown}, *host, name, std::nullopt));
   }
-  Captured read = WARREN_TRY(git.run({"read-tree", head_}));
-  if (read.status != 0) return damaged(read);
-  WARREN_TRY(git.run({"update-index", "-q", "--refresh"}));  // fails if something differs
-  std::string listed = WARREN_TRY(git.ask({"diff-files", "-z", "--name-only", "--no-renames", "--diff-filter=MT"}));
-  std::vector<std::string> names = split_at_nul(listed);
-  return std::unordered_set<std::string>(names.begin(), names.end());
+  return list_unlike_head(work);
 }
 
 Status keep_removed_after_commit(const AgentOverlay& overlay, const std::vector<std::string>& paths) {

@@ -32,11 +32,7 @@ Json scripts_in(std::string_view text) {
 
 Result<std::vector<SelfRunningFile>> CommitImport::list_self_running() {
   std::vector<SelfRunningFile> found;
-  Captured common = WARREN_TRY(joined_.run({"merge-base", "HEAD", commit_}));
-  std::string from(trimmed(common.output, kWhitespace));
-  if (common.status != 0 || from.empty()) {
-    from = WARREN_TRY(joined_.ask_with({"hash-object", "-t", "tree", "--stdin"}, ""));  // of the empty tree
-  }
+  std::string from = WARREN_TRY(find_merge_base(commit_));
   Captured listed = WARREN_TRY(
       joined_.run({"diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--diff-filter=d", from, commit_}));
   if (listed.status != 0) return damaged(listed);

@@ -132,25 +132,29 @@ class Sorter {
   std::unordered_set<std::string> both_below_;       // those in another version
 };
 
-// Writes the files that the commits contain, as the agent has them now, and lets git compare: returns those that
-// differ.
-Result<std::unordered_set<std::string>> list_dirty(const AgentOverlay& overlay, Git& git, const std::string& work,
-                                                   const std::string& commit, const CommittedPaths& committed,
-                                                   const std::vector<ChangedFile>& files) {
+// Writes the files that the commits contain, as the agent has them now.
+Status write_committed(const AgentOverlay& overlay, const std::string& work, const CommittedPaths& committed,
+                       const std::vector<ChangedFile>& files) {
   auto host = WARREN_TRY(HostTree::open(work));
   for (const ChangedFile& file : files) {
     auto found = file.after ? committed.find(file.after->path.substr(1)) : committed.end();
     if (found == committed.end() || found->second.status == 'D') continue;
     WARREN_TRY(write_for_git(overlay, *file.after, *host, found->first, std::nullopt));
   }
-  WARREN_TRY(git.ask({"read-tree", commit}));
-  WARREN_TRY(git.run({"update-index", "-q", "--refresh"}));  // fails if something differs
-  std::string listed = WARREN_TRY(git.ask({"diff-files", "-z", "--name-only", "--no-renames", "--diff-filter=MT"}));
-  std::vector<std::string> names = split_at_nul(listed);
-  return std::unordered_set<std::string>(names.begin(), names.end());
+  return Ok{};
 }
 
 }  // namespace
+
+// Of the files in a temporary work tree.
+Result<std::unordered_set<std::string>> CommitImport::list_unlike_head(const std::string& work) {
+  Git git(work);
+  git.use(git_dir_, work, work + "-index");
+  git.borrow_objects(quarantine_ + "/objects");
+  Result<std::unordered_set<std::string>> found = list_unlike(git, head_);
+  if (!found.ok() && found.error().code() == Code::kInvalid) return damaged(found.error().message());
+  return found;
+}
 
 // False if it cannot be known here: then the change stays with the agent.
 Result<bool> CommitImport::set_committed(TreeChange& change) {
@@ -174,10 +178,8 @@ Result<std::vector<Where>> CommitImport::sort(std::vector<TreeChange>& changes) 
   std::vector<ChangedFile> files = WARREN_TRY(list_changed_files(overlay_, changes));
   std::string work = scratch_.path() + "/work";
   WARREN_TRY(make_host_dirs(work, 0700));
-  Git git(work);
-  git.use(git_dir_, work, scratch_.path() + "/index");
-  git.set_variable("GIT_ALTERNATE_OBJECT_DIRECTORIES", quarantine_ + "/objects");
-  std::unordered_set<std::string> dirty = WARREN_TRY(list_dirty(overlay_, git, work, head_, committed, files));
+  WARREN_TRY(write_committed(overlay_, work, committed, files));
+  std::unordered_set<std::string> dirty = WARREN_TRY(list_unlike_head(work));
   Sorter sorter(std::move(committed), std::move(dirty));
   sorter.add_all(files);
   std::vector<Where> all = sorter.list(changes);

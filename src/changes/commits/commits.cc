@@ -20,12 +20,6 @@ namespace {
 
 constexpr const char* kGitDir = "/.git";
 
-Git git_in(const std::string& dir) {
-  Git git(dir);
-  git.set_limit(limits::kGitTime);
-  return git;
-}
-
 // A branch or tag of the repository that contains the commit; "" if there is none.
 Result<std::string> find_ref_with(Git& git, const std::string& commit) {
   if (!WARREN_TRY(git.succeeds({"cat-file", "-e", commit + "^{commit}"}))) return std::string();
@@ -34,18 +28,14 @@ Result<std::string> find_ref_with(Git& git, const std::string& commit) {
 
 // Whether the repository has the commit from an earlier apply, no reference leads to it any more, and HEAD has every
 // file that it changes in the same version: it was merged as another commit (`git merge --squash`).
-Result<bool> is_in_head_otherwise(Git& git, const std::string& commit) {
+Result<bool> is_in_head_otherwise(Git git, const std::string& commit) {
   if (!WARREN_TRY(git.succeeds({"cat-file", "-e", commit + "^{commit}"}))) return false;
   Captured common = WARREN_TRY(git.run({"merge-base", "HEAD", commit}));
   if (common.status != 0) return false;
-  auto differing = [&](const std::string& from) -> Result<std::set<std::string>> {
-    Captured listed = WARREN_TRY(git.run({"diff-tree", "-r", "-z", "--name-only", "--no-renames", from, commit}));
-    if (listed.status != 0) return Error(Code::kInvalid, std::string(trimmed(listed.errors, kWhitespace)));
-    std::vector<std::string> names = split_at_nul(listed.output);
-    return std::set<std::string>(names.begin(), names.end());
-  };
-  std::set<std::string> changed = WARREN_TRY(differing(std::string(trimmed(common.output, kWhitespace))));
-  std::set<std::string> missing = WARREN_TRY(differing("HEAD"));
+  std::string from(trimmed(common.output, kWhitespace));
+  git.allow_lazy_fetch();  // a partial clone may lack old trees
+  std::unordered_set<std::string> changed = WARREN_TRY(list_differing(git, from, commit));
+  std::unordered_set<std::string> missing = WARREN_TRY(list_differing(git, "HEAD", commit));
   return !changed.empty() &&
          std::none_of(changed.begin(), changed.end(), [&](const std::string& name) { return missing.contains(name); });
 }
@@ -86,7 +76,7 @@ Result<std::optional<AgentCommits>> find_commits(const AgentOverlay& overlay) {
                              limits::kGitNewBranches),
                  "--no-commits applies the changes as files");
   }
-  Git git = git_in(overlay.base_path);
+  Git git(overlay.base_path);
   for (AgentBranch& one : candidates) {
     std::string container = WARREN_TRY(find_ref_with(git, one.commit));
     if (!container.empty()) continue;
@@ -104,14 +94,16 @@ CommitImport::CommitImport(const AgentOverlay& overlay, ScratchDir scratch, std:
       quarantine_(scratch_.path() + "/quarantine"),
       head_(std::move(head)),
       commit_(std::move(commit)),
-      base_(git_in(overlay.base_path)),
-      joined_(git_in(overlay.base_path)) {
-  joined_.set_variable("GIT_ALTERNATE_OBJECT_DIRECTORIES", quarantine_ + "/objects");
+      base_(overlay.base_path),
+      joined_(overlay.base_path) {
+  joined_.borrow_objects(quarantine_ + "/objects");
+  joined_.allow_lazy_fetch();  // old versions of the user's own files, to compare with
 }
 
-Error CommitImport::damaged(const Captured& git) {
-  return Error(Code::kCorrupt,
-               fmt::format("the agent's commits are incomplete or damaged: {}", trimmed(git.errors, kWhitespace)),
+Error CommitImport::damaged(const Captured& git) { return damaged(trimmed(git.errors, kWhitespace)); }
+
+Error CommitImport::damaged(std::string_view why) {
+  return Error(Code::kCorrupt, fmt::format("the agent's commits are incomplete or damaged: {}", why),
                "--no-commits applies the changes as files");
 }
 
@@ -155,11 +147,16 @@ Status CommitImport::find_start(const std::string& start) {
     start_ = start;
     return Ok{};
   }
-  Captured common = WARREN_TRY(joined_.run({"merge-base", "HEAD", head_}));
-  from_ = trimmed(common.output, kWhitespace);
-  if (common.status == 0 && !from_.empty()) return Ok{};
-  from_ = WARREN_TRY(joined_.ask_with({"hash-object", "-t", "tree", "--stdin"}, ""));  // of the empty tree
+  from_ = WARREN_TRY(find_merge_base(head_));
   return Ok{};
+}
+
+// Where a commit's history leaves that of the base's HEAD; the empty tree if it never was the same.
+Result<std::string> CommitImport::find_merge_base(const std::string& commit) {
+  Captured common = WARREN_TRY(joined_.run({"merge-base", "HEAD", commit}));
+  std::string found(trimmed(common.output, kWhitespace));
+  if (common.status == 0 && !found.empty()) return found;
+  return find_empty_tree(joined_);
 }
 
 Result<CommitImport::Description> CommitImport::describe() { return describe({{.name = "", .commit = commit_}}); }
@@ -255,13 +252,14 @@ Status CommitImport::bring(const std::string& branch, ReplaceBranch replace) {
   BranchState state = WARREN_TRY(look_at_branch(branch));
   if (state == BranchState::kSame) return Ok{};
   if (state == BranchState::kOther && replace == ReplaceBranch::kNo) {
-    return Error(Code::kExists, fmt::format("the branch {} has commits that the agent's do not contain", quote(branch)),
+    return Error(Code::kExists,
+                 fmt::format("the branch {} has commits that are not in the agent's branch", quote(branch)),
                  kTakeOtherBranch);
   }
-  Git quarantine = git_in(quarantine_);
+  Git quarantine(quarantine_);
   Captured named = WARREN_TRY(quarantine.run({"update-ref", "refs/heads/import", commit_}));
   if (named.status != 0) return damaged(named);
-  Git fetching = git_in(overlay_.base_path);
+  Git fetching(overlay_.base_path);
   for (const char* setting : {"fetch.fsckObjects=true", "protocol.file.allow=always", "fetch.writeCommitGraph=false"})
     fetching.add_setting(setting);
   Captured fetched =

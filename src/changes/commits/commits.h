@@ -138,6 +138,7 @@ class CommitImport {
  private:
   CommitImport(const AgentOverlay& overlay, ScratchDir scratch, std::string head, std::string commit);
   static Error damaged(const Captured& git);
+  static Error damaged(std::string_view why);
   struct Candidate {
     char status = 'M';                // since the agent's start: A M D T
     std::optional<Attributes> shown;  // in the merged tree
@@ -157,6 +158,8 @@ class CommitImport {
       const std::unordered_map<std::string, Candidate>& candidates);
   Status check_commit(const std::string& commit);
   Status find_start(const std::string& start);
+  Result<std::string> find_merge_base(const std::string& commit);
+  Result<std::unordered_set<std::string>> list_unlike_head(const std::string& work);
   Result<bool> set_committed(TreeChange& change);
   Status check_free_of_branches(const std::string& branch);
   Result<std::string> find_branch(const std::string& branch);

@@ -3,13 +3,13 @@
 #include <set>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 
 #include "base/limits.h"
 #include "base/path.h"
 #include "changes/git/git.h"
 #include "changes/git/git_folder.h"
 #include "changes/git/git_work_tree.h"
-#include "changes/git/quarantine.h"
 #include "changes/upper/tree_finder.h"
 #include "fs/path_ops.h"
 #include "os/files/host_files.h"
@@ -20,64 +20,96 @@ namespace {
 
 constexpr std::uint64_t kRuleBytes = std::uint64_t{1} << 20;  // of one file
 
-// The directories above the changes.
-std::set<std::string> list_dirs_above(const std::vector<TreeChange>& changes) {
-  std::set<std::string> dirs;
-  for (const TreeChange& change : changes) {
-    if (is_in_git_dir(change.path)) continue;
-    for (std::string_view dir = split_parent(change.path).parent; dir != "/"; dir = split_parent(dir).parent) {
-      if (!dirs.emplace(dir).second) break;
-    }
+void add_dirs_above(std::string_view path, std::set<std::string>& dirs) {
+  for (std::string_view dir = split_parent(path).parent; dir != "/"; dir = split_parent(dir).parent) {
+    if (!dirs.emplace(dir).second) break;
   }
-  return dirs;
 }
 
-// Gives a temporary work tree the rules of these directories.
-Status write_rules(const AgentOverlay& overlay, const std::set<std::string>& dirs, Rules rules,
-                   const std::string& work) {
-  auto host = WARREN_TRY(HostTree::open(work));
-  FileSystem& from = rules == Rules::kBase ? overlay.base : overlay.merged;
-  auto write = [&](const std::string& path) -> Status {
-    Result<Attributes> node = lstat(from, path);
-    if (!node.ok() || !node->is_file() || node->size > kRuleBytes) return Ok{};
-    std::string content = WARREN_TRY(read_file(from, path));
-    return write_for_git(overlay, {.path = path, .node = *node}, *host, path.substr(1), content);
-  };
-  constexpr const char* kRules = ".gitignore";
-  WARREN_TRY(write(join_path("/", kRules)));
-  for (const std::string& dir : dirs) WARREN_TRY(write(join_path(dir, kRules)));
-  return Ok{};
-}
+// A temporary work tree that has nothing but rules. In the base's own, a link may have the name of a directory of the
+// agent's, and git does not answer for what is beyond it.
+class RulesTree {
+ public:
+  static Result<RulesTree> make(const AgentOverlay& overlay) {
+    RulesTree made(overlay, WARREN_TRY(ScratchDir::make("ignored")));
+    WARREN_TRY(make_host_dirs(made.work(), 0700));
+    Git in_base(overlay.base_path);
+    made.git_dir_ = WARREN_TRY(in_base.ask({"rev-parse", "--absolute-git-dir"}));
+    made.prefix_ = WARREN_TRY(in_base.ask({"rev-parse", "--show-prefix"}));
+    if (!made.prefix_.empty()) WARREN_TRY(made.write_above(WARREN_TRY(in_base.ask({"rev-parse", "--show-toplevel"}))));
+    return made;
+  }
 
-// Those of the changes and of the directories that a rule matches.
+  // The rules of the base and these directories.
+  Status write(const std::set<std::string>& dirs, Rules rules) {
+    auto host = WARREN_TRY(HostTree::open(work()));
+    FileSystem& from = rules == Rules::kBase ? overlay_.base : overlay_.merged;
+    auto write = [&](const std::string& path) -> Status {
+      Result<Attributes> node = lstat(from, path);
+      if (!node.ok() || !node->is_file() || node->size > kRuleBytes) return Ok{};
+      std::string content = WARREN_TRY(read_file(from, path));
+      return write_for_git(overlay_, {.path = path, .node = *node}, *host, prefix_ + path.substr(1), content);
+    };
+    WARREN_TRY(write(join_path("/", kRules)));
+    for (const std::string& dir : dirs) WARREN_TRY(write(join_path(dir, kRules)));
+    return Ok{};
+  }
+
+  // Those of the paths ("/src/a", a directory as "/src/") that a rule matches.
+  Result<std::unordered_set<std::string>> list_matching(const std::vector<std::string>& paths) {
+    std::vector<std::string> names;
+    for (const std::string& path : paths) names.push_back(prefix_ + path.substr(1));
+    Git git(work());
+    git.use(git_dir_, work(), scratch_.path() + "/index");  // an empty one
+    std::unordered_set<std::string> matching = WARREN_TRY(list_ignored(git, names));
+    std::unordered_set<std::string> found;
+    for (std::string name : matching) {
+      if (name.ends_with('/')) name.pop_back();
+      found.insert("/" + name.substr(prefix_.size()));
+    }
+    return found;
+  }
+
+ private:
+  static constexpr const char* kRules = ".gitignore";
+
+  RulesTree(const AgentOverlay& overlay, ScratchDir scratch) : overlay_(overlay), scratch_(std::move(scratch)) {}
+
+  std::string work() const { return scratch_.path() + "/work"; }
+
+  // The rules of the directories above the base.
+  Status write_above(const std::string& top) {
+    WARREN_TRY(make_host_dirs(work() + "/" + prefix_, 0700));
+    for (std::size_t end = 0; end < prefix_.size(); end = prefix_.find('/', end) + 1) {
+      std::string name = "/" + prefix_.substr(0, end) + kRules;
+      Result<std::string> content = read_host_file(top + name, kRuleBytes);
+      if (content.ok()) WARREN_TRY(replace_host_file(work() + name, *content, 0600));
+    }
+    return Ok{};
+  }
+
+  const AgentOverlay& overlay_;
+  ScratchDir scratch_;
+  std::string git_dir_;
+  std::string prefix_;  // of the base, below the top of the repository
+};
+
+// Those of the changes and of the directories above them that a rule matches.
 Result<std::unordered_set<std::string>> list_matching(const AgentOverlay& overlay,
                                                       const std::vector<TreeChange>& changes, Rules rules) {
-  std::set<std::string> dirs = list_dirs_above(changes);
-  ScratchDir scratch = WARREN_TRY(ScratchDir::make("ignored"));
-  std::string work = scratch.path() + "/work";
-  WARREN_TRY(make_host_dirs(work, 0700));
-  WARREN_TRY(write_rules(overlay, dirs, rules, work));
-  std::string names;
-  for (const std::string& dir : dirs) names += dir.substr(1) + "/" + '\0';
+  std::set<std::string> dirs;
+  std::vector<std::string> paths;
   for (const TreeChange& change : changes) {
     if (is_in_git_dir(change.path)) continue;
+    add_dirs_above(change.path, dirs);
     const char* end = change.node().is_directory() ? "/" : "";
-    names += change.path.substr(1) + end + '\0';
-    if (change.kind == TreeChangeKind::kRenamed) names += change.base_path.substr(1) + end + '\0';
+    paths.push_back(change.path + end);
+    if (change.kind == TreeChangeKind::kRenamed) paths.push_back(change.base_path + end);
   }
-  Git in_base(overlay.base_path);
-  std::string git_dir = WARREN_TRY(in_base.ask({"rev-parse", "--absolute-git-dir"}));
-  Git git(work);
-  git.set_limit(limits::kGitTime);
-  git.use(git_dir, work, scratch.path() + "/index");  // an empty one
-  std::unordered_set<std::string> found;
-  Result<std::string> matching = git.ask_with({"check-ignore", "--no-index", "-z", "--stdin"}, names);
-  if (!matching.ok()) return found;  // so it does if there are none
-  for (std::string& name : split_at_nul(*matching)) {
-    if (name.ends_with('/')) name.pop_back();
-    found.insert("/" + name);
-  }
-  return found;
+  for (const std::string& dir : dirs) paths.push_back(dir + "/");
+  RulesTree tree = WARREN_TRY(RulesTree::make(overlay));
+  WARREN_TRY(tree.write(dirs, rules));
+  return tree.list_matching(paths);
 }
 
 std::string topmost_of(const std::string& path, const std::unordered_set<std::string>& matching) {
@@ -90,7 +122,6 @@ std::string topmost_of(const std::string& path, const std::unordered_set<std::st
 
 Result<std::unordered_set<std::string>> list_tracked(const std::string& base) {
   Git git(base);
-  git.set_limit(limits::kGitTime);
   std::string listed = WARREN_TRY(git.ask({"ls-files", "-z"}));
   std::unordered_set<std::string> tracked;
   for (const std::string& name : split_at_nul(listed)) tracked.insert("/" + name);
@@ -112,6 +143,19 @@ Result<IgnoredPaths> find_ignored(const AgentOverlay& overlay, const std::vector
     std::string topmost = is_in_git_dir(change.path) ? std::string() : topmost_of(change.path, matching);
     if (!is_tracked && !is_moved_there && !topmost.empty()) ignored.emplace(change.path, std::move(topmost));
   }
+  return ignored;
+}
+
+Result<std::unordered_set<std::string>> list_ignored_files(const AgentOverlay& overlay,
+                                                           const std::vector<std::string>& paths) {
+  std::set<std::string> dirs;
+  for (const std::string& path : paths) add_dirs_above(path, dirs);
+  RulesTree tree = WARREN_TRY(RulesTree::make(overlay));
+  WARREN_TRY(tree.write(dirs, Rules::kBase));
+  std::unordered_set<std::string> ignored = WARREN_TRY(tree.list_matching(paths));
+  if (ignored.empty()) return ignored;
+  std::unordered_set<std::string> tracked = WARREN_TRY(list_tracked(overlay.base_path));
+  std::erase_if(ignored, [&](const std::string& path) { return tracked.contains(path); });
   return ignored;
 }
 

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "agent/agent.h"
@@ -22,5 +23,9 @@ enum class Rules {
 
 // What the base's index has is not ignored. Empty without a repository.
 Result<IgnoredPaths> find_ignored(const AgentOverlay& overlay, const std::vector<TreeChange>& changes, Rules rules);
+
+// Those of the files ("/src/a") that git ignores by the base's rules, which may be in directories above the base.
+Result<std::unordered_set<std::string>> list_ignored_files(const AgentOverlay& overlay,
+                                                           const std::vector<std::string>& paths);
 
 }  // namespace warren

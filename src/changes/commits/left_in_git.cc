@@ -108,8 +108,6 @@ class LeftReferences {
  public:
   LeftReferences(const AgentOverlay& overlay, const std::vector<TreeChange>& in_git)
       : overlay_(overlay), base_(overlay.base_path) {
-    base_.set_limit(limits::kGitTime);
-    base_.set_variable("GIT_NO_LAZY_FETCH", "1");
     Result<std::optional<PinnedGit>> pinned = find_pinned_git(overlay);
     if (pinned.ok()) pinned_ = *std::move(pinned);
     for (const TreeChange& change : in_git) {

@@ -8,7 +8,6 @@
 #include "base/ascii.h"
 #include "base/path.h"
 #include "changes/commits/commits.h"
-#include "changes/git/quarantine.h"
 #include "changes/git/raw_diff.h"
 #include "changes/git/work_tree_ids.h"
 #include "os/files/host_tree.h"
@@ -17,15 +16,10 @@ namespace warren {
 namespace {
 
 // A merge replaces files that git ignores, and `git stash -u` leaves them.
-void leave_out_ignored(Git& git, std::vector<std::string>& paths) {
-  if (paths.empty()) return;
-  std::string asked;
-  for (const std::string& path : paths) asked += path + '\0';
-  Result<std::string> listed = git.ask_with({"check-ignore", "-z", "--stdin"}, asked);  // fails if it ignores none
-  if (!listed.ok()) return;
-  std::vector<std::string> names = split_at_nul(*listed);
-  std::unordered_set<std::string> ignored(names.begin(), names.end());
+Status leave_out_ignored(Git& git, std::vector<std::string>& paths) {
+  std::unordered_set<std::string> ignored = WARREN_TRY(list_ignored(git, paths));
   std::erase_if(paths, [&](const std::string& path) { return ignored.contains(path); });
+  return Ok{};
 }
 
 // The submodule must be one of the base's already: git runs in it.
@@ -33,7 +27,6 @@ Result<bool> lacks_commit(const std::string& base, HostTree& tree, const RawDiff
   if (one.old_mode != kGitSubmoduleMode || one.new_mode != kGitSubmoduleMode) return false;
   if (!WARREN_TRY(tree.find("/" + one.path + "/.git"))) return false;
   Git git(base + "/" + one.path);
-  git.set_limit(limits::kGitTime);
   return !WARREN_TRY(git.succeeds({"cat-file", "-e", one.new_id + "^{commit}"}));
 }
 
@@ -45,8 +38,8 @@ Result<bool> CommitImport::contains(const std::string& commit) {
 
 Result<MergeOutlook> CommitImport::foresee_merge() {
   MergeOutlook outlook;
-  outlook.has_head = WARREN_TRY(base_.succeeds({"rev-parse", "--verify", "--quiet", "HEAD^{commit}"}));
-  std::string empty_tree = WARREN_TRY(joined_.ask_with({"hash-object", "-t", "tree", "--stdin"}, ""));
+  outlook.has_head = WARREN_TRY(has_head(base_));
+  std::string empty_tree = WARREN_TRY(find_empty_tree(joined_));
   std::string from = empty_tree;
   if (outlook.has_head) {
     Captured common = WARREN_TRY(joined_.run({"merge-base", "HEAD", commit_}));
@@ -54,9 +47,7 @@ Result<MergeOutlook> CommitImport::foresee_merge() {
     outlook.is_related = common.status == 0 && !from.empty();
     if (!outlook.is_related) return outlook;
   }
-  std::string named = WARREN_TRY(joined_.ask({"diff-tree", "-r", "-z", "--name-only", "--no-renames", from, commit_}));
-  std::vector<std::string> names = split_at_nul(named);
-  std::unordered_set<std::string> changed(names.begin(), names.end());
+  std::unordered_set<std::string> changed = WARREN_TRY(list_differing(joined_, from, commit_));
   std::string raw = WARREN_TRY(joined_.ask({"diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev",
                                             outlook.has_head ? std::string("HEAD") : empty_tree, commit_}));
   std::vector<RawDiff> paths = parse_raw_diff(raw);
@@ -71,7 +62,7 @@ Result<MergeOutlook> CommitImport::foresee_merge() {
     if (here == ids.end() || here->second == one.old_id) continue;
     (here->second == one.new_id ? outlook.as_committed : outlook.otherwise).push_back(one.path);
   }
-  leave_out_ignored(base_, outlook.as_committed);
+  WARREN_TRY(leave_out_ignored(base_, outlook.as_committed));
   return outlook;
 }
 

@@ -24,16 +24,6 @@ namespace {
 constexpr std::string_view kOwnObjects = "/.git/objects/";
 constexpr std::size_t kIndexAt = 2;  // in a list of a commit and its parents
 
-// The lines of a text, without those that are empty.
-template <class Visit>
-void for_each_line(std::string_view text, const Visit& visit) {
-  while (!text.empty()) {
-    std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
-    if (!line.empty()) visit(line);
-  }
-}
-
 std::string list_loose(const std::vector<TreeChange>& in_git) {
   std::string ids;
   for (const TreeChange& change : in_git) {
@@ -61,7 +51,6 @@ Result<std::string> list_packed(const std::string& quarantine) {
     if (!entry.name.ends_with(".idx")) continue;
     Fd index = WARREN_TRY(open_host_file_below(dir.get(), entry.name));
     Git git(quarantine);
-    git.set_limit(limits::kGitTime);
     std::string listed = WARREN_TRY(git.ask({"show-index"}, index.get()));
     for_each_line(listed, [&](std::string_view line) {  // "<offset> <id> (<crc>)"
       std::size_t begin = line.find(' ');
@@ -139,10 +128,7 @@ std::vector<std::string> split_words(std::string_view line) {
 class StrayLook {
  public:
   StrayLook(const AgentOverlay& overlay, const std::vector<TreeChange>& in_git, std::string quarantine)
-      : overlay_(overlay), in_git_(in_git), quarantine_(std::move(quarantine)), base_(overlay.base_path) {
-    base_.set_limit(limits::kGitTime);
-    base_.set_variable("GIT_NO_LAZY_FETCH", "1");  // of a partial clone
-  }
+      : overlay_(overlay), in_git_(in_git), quarantine_(std::move(quarantine)), base_(overlay.base_path) {}
 
   Result<StrayObjects> look() {
     StrayObjects found;
@@ -171,8 +157,6 @@ class StrayLook {
  private:
   Result<std::string> ask_quarantine(const std::vector<std::string>& words, const std::string& input) {
     Git git(quarantine_);
-    git.set_limit(limits::kGitTime);
-    git.set_variable("GIT_NO_LAZY_FETCH", "1");
     return git.ask_with(words, input);
   }
 

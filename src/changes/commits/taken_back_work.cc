@@ -74,14 +74,9 @@ bool may_take_back(const TreeChange& change) {
 // Names of files that the agent's commits change, whatever they are compared with: merging them is what changes the
 // base's.
 Result<std::unordered_set<std::string>> CommitImport::list_committed_otherwise() {
-  auto names_since = [&](const std::string& from) -> Result<std::unordered_set<std::string>> {
-    std::string listed = WARREN_TRY(joined_.ask({"diff-tree", "-r", "-z", "--name-only", "--no-renames", from, head_}));
-    std::vector<std::string> names = split_at_nul(listed);
-    return std::unordered_set<std::string>(names.begin(), names.end());
-  };
-  std::unordered_set<std::string> names = WARREN_TRY(names_since(from_));
-  if (!WARREN_TRY(base_.succeeds({"rev-parse", "--verify", "--quiet", "HEAD^{commit}"}))) return names;
-  std::unordered_set<std::string> since_base = WARREN_TRY(names_since("HEAD"));
+  std::unordered_set<std::string> names = WARREN_TRY(list_differing(joined_, from_, head_));
+  if (!WARREN_TRY(has_head(base_))) return names;
+  std::unordered_set<std::string> since_base = WARREN_TRY(list_differing(joined_, "HEAD", head_));
   std::erase_if(names, [&](const std::string& name) { return !since_base.contains(name); });
   return names;
 }

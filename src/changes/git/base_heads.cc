@@ -1,10 +1,7 @@
 #include "changes/git/base_heads.h"
 
-#include <algorithm>
-
 #include "base/ascii.h"
 #include "changes/git/git.h"
-#include "changes/git/quarantine.h"
 #include "fs/path_ops.h"
 
 namespace warren {
@@ -17,17 +14,13 @@ Result<std::optional<GitHeads>> find_base_heads(const AgentOverlay& overlay) {
   Result<Attributes> node = lstat(overlay.base, kBaseGit);
   if (!node.ok() || !node->is_file()) return find_git_heads(overlay.base, std::string(kBaseGit));
   Git git(overlay.base_path);
-  git.set_limit(limits::kGitTime);
   Captured listed = WARREN_TRY(git.run({"for-each-ref", "--format=%(refname:lstrip=2) %(objectname)", "refs/heads"}));
   if (listed.status != 0) return std::optional<GitHeads>();
   GitHeads heads;
-  std::string_view rest = listed.output;
-  while (!rest.empty()) {
-    std::string_view line = rest.substr(0, rest.find('\n'));
-    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+  for_each_line(listed.output, [&](std::string_view line) {
     std::size_t space = line.rfind(' ');
     if (space != line.npos) heads.branches.emplace(line.substr(0, space), line.substr(space + 1));
-  }
+  });
   Captured head = WARREN_TRY(git.run({"rev-parse", "--verify", "--quiet", "HEAD^{commit}"}));
   if (head.status == 0) heads.commit = trimmed(head.output, kWhitespace);
   return std::optional(std::move(heads));

@@ -1,6 +1,8 @@
 #include "changes/git/git.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 
 #include <unistd.h>
 
@@ -21,50 +23,70 @@ constexpr std::string_view kMisleading[] = {
     "GIT_NAMESPACE",  "GIT_PREFIX",           "GIT_SHALLOW_FILE"};
 
 constexpr const char* kSettings[] = {
-    "core.hooksPath=/dev/null", "core.fsmonitor=false",  "core.safecrlf=false", "core.fileMode=true",
-    "core.symlinks=true",       "core.splitIndex=false", "gc.auto=0",           "maintenance.auto=false",
-    "core.untrackedCache=false"};
+    "core.hooksPath=/dev/null",  "core.fsmonitor=false",   "core.safecrlf=false", "core.fileMode=true",
+    "core.symlinks=true",        "core.splitIndex=false",  "gc.auto=0",           "maintenance.auto=false",
+    "core.untrackedCache=false", "safe.bareRepository=all"};  // our quarantine is one
+
+bool is_misleading(std::string_view name) {
+  return std::find(std::begin(kMisleading), std::end(kMisleading), name) != std::end(kMisleading);
+}
+
+Result<Fd> scratch_file_with(std::string_view content) {
+  Fd file = WARREN_TRY(open_scratch_file());
+  WARREN_TRY(write_all(file.get(), as_bytes(content)));
+  if (::lseek(file.get(), 0, SEEK_SET) != 0) return system_error(errno, "read a temporary file");
+  return file;
+}
+
+Error failed(const std::string& command, const Captured& done) {
+  return Error(Code::kInvalid, fmt::format("git {}: {}", command, trimmed(done.errors, kWhitespace)));
+}
+
+std::unordered_set<std::string> names_in(std::string_view listed) {
+  std::vector<std::string> names = split_at_nul(listed);
+  return {names.begin(), names.end()};
+}
 
 }  // namespace
+
+Git::Git(std::string dir) : dir_(std::move(dir)) { set_variable("GIT_NO_LAZY_FETCH", "1"); }
 
 void Git::use(std::string git_dir, std::string work_tree, std::string index) {
   dir_ = std::move(work_tree);
   git_dir_ = std::move(git_dir);
-  set_variable("GIT_INDEX_FILE", index);
+  set_variable("GIT_INDEX_FILE", std::move(index));
 }
 
 void Git::set_author(std::string name, std::string email) {
-  set_variable("GIT_AUTHOR_NAME", name);
-  set_variable("GIT_AUTHOR_EMAIL", email);
+  set_variable("GIT_AUTHOR_NAME", std::move(name));
+  set_variable("GIT_AUTHOR_EMAIL", std::move(email));
 }
 
-void Git::set_variable(std::string_view name, std::string_view value) {
-  std::string start = fmt::format("{}=", name);
-  std::erase_if(variables_, [&](const std::string& variable) { return variable.starts_with(start); });
-  variables_.push_back(start + std::string(value));
+void Git::set_variable(std::string name, std::string value) {
+  variables_.insert_or_assign(std::move(name), std::move(value));
 }
 
-std::vector<std::string> Git::environment() const {
-  std::vector<std::string> all = variables_;
-  for (char** each = environ; *each != nullptr; ++each) {
-    std::string_view name = std::string_view(*each).substr(0, std::string_view(*each).find('='));
-    bool is_left_out = std::find(std::begin(kMisleading), std::end(kMisleading), name) != std::end(kMisleading) ||
-                       std::any_of(variables_.begin(), variables_.end(), [&](std::string_view variable) {
-                         return variable.substr(0, variable.find('=')) == name;
-                       });
-    if (!is_left_out) all.emplace_back(*each);
-  }
-  return all;
+// The variable is a list with ':' between directories, unless they are quoted.
+void Git::borrow_objects(const std::string& dir) {
+  std::string quoted = git_quote("", dir);
+  set_variable("GIT_ALTERNATE_OBJECT_DIRECTORIES", quoted.starts_with('"') ? quoted : fmt::format("\"{}\"", quoted));
 }
+
+void Git::allow_lazy_fetch() { variables_.erase("GIT_NO_LAZY_FETCH"); }
 
 Result<Captured> Git::run(const std::vector<std::string>& words, int input) {
+  std::vector<std::string> environment;
+  for (char** one = environ; *one != nullptr; ++one) {
+    std::string_view name = std::string_view(*one).substr(0, std::string_view(*one).find('='));
+    if (!is_misleading(name) && !variables_.contains(std::string(name))) environment.emplace_back(*one);
+  }
+  for (const auto& [name, value] : variables_) environment.push_back(fmt::format("{}={}", name, value));
   std::vector<std::string> all{"git"};
   if (!git_dir_.empty()) all.insert(all.end(), {"--git-dir=" + git_dir_, "--work-tree=" + dir_});
   for (const char* setting : kSettings) all.insert(all.end(), {"-c", setting});
   for (const std::string& setting : settings_) all.insert(all.end(), {"-c", setting});
   all.insert(all.end(), words.begin(), words.end());
-  std::vector<std::string> variables = environment();
-  Result<Captured> done = run_captured(all, dir_, input, limit_, &variables).within("git " + words[0]);
+  Result<Captured> done = run_captured(all, dir_, input, limit_, &environment).within("git " + words[0]);
   if (!done.ok() && done.error().code() == Code::kNotFound)
     return Error(Code::kNotFound, "git is not installed", "--as-patch writes a patch without git");
   return done;
@@ -72,16 +94,13 @@ Result<Captured> Git::run(const std::vector<std::string>& words, int input) {
 
 Result<std::string> Git::ask(const std::vector<std::string>& words, int input) {
   Captured done = WARREN_TRY(run(words, input));
-  if (done.status != 0)
-    return Error(Code::kInvalid, fmt::format("git {}: {}", words[0], trimmed(done.errors, kWhitespace)));
+  if (done.status != 0) return failed(words[0], done);
   if (done.output.ends_with('\n')) done.output.pop_back();
   return std::move(done.output);
 }
 
 Result<std::string> Git::ask_with(const std::vector<std::string>& words, std::string_view input) {
-  Fd file = WARREN_TRY(open_scratch_file());
-  WARREN_TRY(write_all(file.get(), as_bytes(input)));
-  if (::lseek(file.get(), 0, SEEK_SET) != 0) return system_error(errno, "read a temporary file");
+  Fd file = WARREN_TRY(scratch_file_with(input));
   return ask(words, file.get());
 }
 
@@ -101,5 +120,36 @@ std::vector<std::string> split_at_nul(std::string_view text) {
   }
   return parts;
 }
+
+Result<std::unordered_set<std::string>> list_differing(Git& git, const std::string& from, const std::string& to) {
+  std::string listed = WARREN_TRY(git.ask({"diff-tree", "-r", "-z", "--name-only", "--no-renames", from, to}));
+  return names_in(listed);
+}
+
+Result<std::unordered_set<std::string>> list_unlike(Git& git, const std::string& commit) {
+  WARREN_TRY(git.ask({"read-tree", commit}));
+  WARREN_TRY(git.run({"update-index", "-q", "--refresh"}));  // fails if something differs
+  std::string listed = WARREN_TRY(git.ask({"diff-files", "-z", "--name-only", "--no-renames", "--diff-filter=MT"}));
+  return names_in(listed);
+}
+
+// As "./src/a": git would take ":-)" for a pattern.
+Result<std::unordered_set<std::string>> list_ignored(Git& git, const std::vector<std::string>& names) {
+  constexpr int kNone = 1;
+  constexpr std::size_t kPrefix = 2;
+  std::unordered_set<std::string> ignored;
+  if (names.empty()) return ignored;
+  std::string asked;
+  for (const std::string& name : names) asked += "./" + name + '\0';
+  Fd input = WARREN_TRY(scratch_file_with(asked));
+  Captured done = WARREN_TRY(git.run({"check-ignore", "-z", "--stdin"}, input.get()));
+  if (done.status != 0 && done.status != kNone) return failed("check-ignore", done);
+  for (const std::string& name : split_at_nul(done.output)) ignored.insert(name.substr(kPrefix));
+  return ignored;
+}
+
+Result<bool> has_head(Git& git) { return git.succeeds({"rev-parse", "--verify", "--quiet", "HEAD^{commit}"}); }
+
+Result<std::string> find_empty_tree(Git& git) { return git.ask_with({"hash-object", "-t", "tree", "--stdin"}, ""); }
 
 }  // namespace warren

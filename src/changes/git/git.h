@@ -1,10 +1,12 @@
 // Runs git in a repository of the user's, without anything that it would run by itself except content filters.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
-#include <optional>
+#include <map>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -14,16 +16,23 @@
 
 namespace warren {
 
+namespace limits {
+inline constexpr std::chrono::milliseconds kGitTime = std::chrono::minutes{10};  // one command of git
+}  // namespace limits
+
 // Hooks, the file system monitor and automatic maintenance are switched off; variables that would lead git to another
 // repository (GIT_DIR and others) do not reach it. Never point it to a repository whose settings a stranger wrote.
+// What a partial clone lacks is missing, unless allow_lazy_fetch says that git may ask the remote for it.
 class Git {
  public:
-  explicit Git(std::string dir) : dir_(std::move(dir)) {}
+  explicit Git(std::string dir);
 
   // From now on, commands use this work tree and index instead of the repository's own.
   void use(std::string git_dir, std::string work_tree, std::string index);
   void set_author(std::string name, std::string email);
-  void set_variable(std::string_view name, std::string_view value);
+  void set_variable(std::string name, std::string value);
+  void borrow_objects(const std::string& dir);  // "/tmp/x/objects": the repository has them too, for these commands
+  void allow_lazy_fetch();
   void add_setting(std::string setting) { settings_.push_back(std::move(setting)); }  // "fetch.fsckObjects=true"
   void set_limit(std::chrono::milliseconds limit) { limit_ = limit; }                 // of each command
 
@@ -35,13 +44,11 @@ class Git {
   Result<bool> succeeds(const std::vector<std::string>& words);
 
  private:
-  std::vector<std::string> environment() const;  // of git: ours, and the variables that were set
-
   std::string dir_;
   std::string git_dir_;  // "" to let git find it
-  std::vector<std::string> variables_;
+  std::map<std::string, std::string> variables_;
   std::vector<std::string> settings_;
-  std::optional<std::chrono::milliseconds> limit_;
+  std::chrono::milliseconds limit_ = limits::kGitTime;
 };
 
 // The content of objects/info/alternates that borrows from one directory of objects.
@@ -49,5 +56,30 @@ std::string alternates_text(const std::string& objects);
 
 // The parts of git's output with -z.
 std::vector<std::string> split_at_nul(std::string_view text);
+
+// The lines of a text, without those that are empty.
+template <class Visit>
+void for_each_line(std::string_view text, const Visit& visit) {
+  while (!text.empty()) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    if (!line.empty()) visit(line);
+  }
+}
+
+// Files that differ between two commits or trees, by name: "src/a".
+Result<std::unordered_set<std::string>> list_differing(Git& git, const std::string& from, const std::string& to);
+
+// Files of the work tree that are there otherwise than in the commit. Git compares, so content filters count. Replaces
+// the index, which must be a temporary one.
+Result<std::unordered_set<std::string>> list_unlike(Git& git, const std::string& commit);
+
+// Those of the names ("src/a", below git's directory) that git ignores. Not what the index has.
+Result<std::unordered_set<std::string>> list_ignored(Git& git, const std::vector<std::string>& names);
+
+Result<bool> has_head(Git& git);  // false before the first commit
+
+// The id of the tree without files, to compare a commit without ancestors with.
+Result<std::string> find_empty_tree(Git& git);
 
 }  // namespace warren

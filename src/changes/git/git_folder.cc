@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/ascii.h"
 #include "base/path.h"
 #include "changes/upper/tree_finder.h"
 
@@ -48,6 +49,16 @@ class GitDirs {
 };
 
 }  // namespace
+
+bool is_git_path(std::string_view name) {
+  while (!name.empty()) {
+    std::string_view part = name.substr(0, name.find('/'));
+    if (part.empty() || part == "." || part == ".." || to_lower(part) == ".git") return false;
+    if (part.size() == name.size()) return true;
+    name.remove_prefix(part.size() + 1);
+  }
+  return false;
+}
 
 bool is_in_git_dir(std::string_view path) { return !git_dir_of(path).empty(); }
 

@@ -16,6 +16,8 @@
 namespace warren {
 
 bool is_in_git_dir(std::string_view path);  // a component is ".git"
+// Whether git would write a file of this name ("src/a") to a work tree: not "..", nor ".GIT".
+bool is_git_path(std::string_view name);
 
 // Removes the changes in git directories that the base has, and returns them. Not those in a repository that the agent
 // created or whose whole directory it deleted, and none if a pattern names a ".git".

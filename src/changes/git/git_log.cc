@@ -1,7 +1,6 @@
 #include "changes/git/git_log.h"
 
-#include <algorithm>
-
+#include "changes/git/git.h"
 #include "changes/git/git_refs.h"
 #include "fs/path_ops.h"
 
@@ -10,18 +9,16 @@ namespace warren {
 // "<from> <to> <who> <seconds> <zone>\t<message>"
 std::vector<LogEntry> parse_git_log(std::string_view text) {
   std::vector<LogEntry> entries;
-  while (!text.empty()) {
-    std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
+  for_each_line(text, [&](std::string_view line) {
     std::size_t first = line.find(' ');
-    if (first == line.npos) continue;
+    if (first == line.npos) return;
     std::string_view from = line.substr(0, first);
     std::string_view to = line.substr(first + 1).substr(0, first);
-    if (!is_object_id(from) || !is_object_id(to)) continue;
+    if (!is_object_id(from) || !is_object_id(to)) return;
     std::size_t tab = line.find('\t');
     std::string_view message = tab == line.npos ? std::string_view() : line.substr(tab + 1);
     entries.push_back({std::string(from), std::string(to), std::string(message)});
-  }
+  });
   return entries;
 }
 

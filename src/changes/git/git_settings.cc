@@ -91,13 +91,20 @@ std::set<std::string> parse_named_paths(std::string_view listed, const std::stri
 bool is_named_by_git(const std::string& base, std::string_view path) {
   static std::mutex mutex;
   static std::map<std::string, Known> known;
-  std::lock_guard lock(mutex);
-  auto found = known.find(base);
-  if (found == known.end() || found->second.state != state_of(found->second.settings)) {
-    found = known.insert_or_assign(base, ask_git(base)).first;
+  auto names_it = [&](const Known& one) {
+    return std::any_of(one.paths.begin(), one.paths.end(),
+                       [&](const std::string& named) { return is_at_or_below(path, named); });
+  };
+  {
+    std::lock_guard lock(mutex);
+    auto found = known.find(base);
+    if (found != known.end() && found->second.state == state_of(found->second.settings)) return names_it(found->second);
   }
-  const std::set<std::string>& named = found->second.paths;
-  return std::any_of(named.begin(), named.end(), [&](const std::string& one) { return is_at_or_below(path, one); });
+  Known asked = ask_git(base);  // without the lock
+  bool is_named = names_it(asked);
+  std::lock_guard lock(mutex);
+  known.insert_or_assign(base, std::move(asked));
+  return is_named;
 }
 
 }  // namespace warren

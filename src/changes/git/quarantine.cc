@@ -42,14 +42,10 @@ Result<std::unordered_set<std::string>> list_known(Git& base, const std::vector<
     if (object_file_of(name) == ObjectFile::kLoose) ids += name.erase(2, 1) + "\n";
   }
   if (ids.empty()) return known;
-  base.set_variable("GIT_NO_LAZY_FETCH", "1");
   std::string found = WARREN_TRY(base.ask_with({"cat-file", "--batch-check=%(objectname)"}, ids));
-  std::string_view rest = found;
-  while (!rest.empty()) {
-    std::string line(rest.substr(0, rest.find('\n')));
-    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-    if (is_object_id(line)) known.insert(line.insert(2, "/"));  // otherwise it is missing
-  }
+  for_each_line(found, [&](std::string_view line) {
+    if (is_object_id(line)) known.insert(std::string(line).insert(2, "/"));  // otherwise it is missing
+  });
   return known;
 }
 
@@ -82,7 +78,6 @@ class ObjectCopy {
     WARREN_TRY(copy(path, draft));
     Fd pack = WARREN_TRY(host_.open_file(draft, O_RDONLY));
     Git git(path_);
-    git.set_limit(limits::kGitTime);
     Captured done = WARREN_TRY(git.run({"index-pack", "--stdin", "--fix-thin", "--strict"}, pack.get()));
     if (done.status != 0) {
       return Error(Code::kCorrupt,
@@ -149,12 +144,11 @@ Status make_quarantine(const AgentOverlay& overlay, const std::vector<TreeChange
 Result<std::optional<ScratchDir>> borrow_commit(const AgentOverlay& overlay, const std::vector<TreeChange>& all,
                                                 const std::string& commit, Git& base) {
   std::optional<ScratchDir> none;
-  base.set_variable("GIT_NO_LAZY_FETCH", "1");  // of a partial clone: the remote does not know it
   if (WARREN_TRY(base.succeeds({"cat-file", "-e", commit + "^{commit}"}))) return none;
   ScratchDir scratch = WARREN_TRY(ScratchDir::make("commit"));
   std::string path = scratch.path() + "/quarantine";
   WARREN_TRY(make_quarantine(overlay, all, base, path));
-  base.set_variable("GIT_ALTERNATE_OBJECT_DIRECTORIES", path + "/objects");
+  base.borrow_objects(path + "/objects");
   return std::optional(std::move(scratch));
 }
 

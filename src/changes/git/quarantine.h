@@ -4,7 +4,6 @@
 // from the base's repository, and is never written back to the base except by git's own fetch.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,9 +18,8 @@
 namespace warren {
 
 namespace limits {
-inline constexpr std::size_t kGitObjects = 1'000'000;                            // files copied to the quarantine
-inline constexpr std::uint64_t kGitObjectBytes = std::uint64_t{16} << 30;        // of all of them
-inline constexpr std::chrono::milliseconds kGitTime = std::chrono::minutes{10};  // one command of git
+inline constexpr std::size_t kGitObjects = 1'000'000;                      // files copied to the quarantine
+inline constexpr std::uint64_t kGitObjectBytes = std::uint64_t{16} << 30;  // of all of them
 }  // namespace limits
 
 // What a file of a repository is, by its path below "objects/". Indexes, lists of alternates and temporary files are

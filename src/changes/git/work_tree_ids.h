@@ -12,7 +12,7 @@
 namespace warren {
 
 // The ids that git would give the files of the work tree, by path ("src/a"), with its content filters. What is not
-// there, neither a file nor a link, or has a newline in its name, has none. `git` runs at the top of `tree`.
+// there, or neither a file nor a link, has none. `git` runs at the top of `tree`.
 Result<std::unordered_map<std::string, std::string>> hash_work_tree(Git& git, HostTree& tree,
                                                                     const std::vector<std::string>& paths);
 

@@ -32,10 +32,7 @@ using Paths = std::unordered_set<std::string>;  // "/src/a"
 class Comparison {
  public:
   Comparison(const AgentOverlay& overlay, std::vector<TreeChange>& changes)
-      : overlay_(overlay), changes_(changes), git_(overlay.base_path) {
-    git_.set_limit(limits::kGitTime);
-    git_.set_variable("GIT_NO_LAZY_FETCH", "1");
-  }
+      : overlay_(overlay), changes_(changes), git_(overlay.base_path) {}
 
   Status run() {
     std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(overlay_));
@@ -67,7 +64,9 @@ class Comparison {
     std::optional<ScratchDir> borrowed = WARREN_TRY(borrow_commit(overlay_, changes_, agent_, git_));
     if (borrowed) borrowed_.emplace(*std::move(borrowed));
     Captured common = WARREN_TRY(git_.run({"merge-base", base, agent_}));
-    if (common.status != 0) return Ok{};  // not related
+    constexpr int kNotRelated = 1;
+    if (common.status == kNotRelated) return Ok{};
+    if (common.status != 0) return Error(Code::kCorrupt, "the agent's commits are incomplete");
     common_ = trimmed(common.output, kWhitespace);
     if (common_ == pinned.head) return Ok{};
     std::optional<Paths> since = WARREN_TRY(list_between(common_, base));
@@ -176,10 +175,8 @@ class Comparison {
     std::string git_dir = WARREN_TRY(git_.ask({"rev-parse", "--absolute-git-dir"}));
     Git git = git_;
     git.use(git_dir, work, scratch.path() + "/index");
-    WARREN_TRY(git.ask({"read-tree", commit}));
-    WARREN_TRY(git.run({"update-index", "-q", "--refresh"}));  // fails if something differs
-    std::string listed = WARREN_TRY(git.ask({"diff-files", "-z", "--name-only", "--no-renames", "--diff-filter=MT"}));
-    for (const std::string& name : split_at_nul(listed)) dirty.insert("/" + name);
+    std::unordered_set<std::string> unlike = WARREN_TRY(list_unlike(git, commit));
+    for (const std::string& name : unlike) dirty.insert("/" + name);
     return dirty;
   }
 
@@ -237,8 +234,6 @@ Result<bool> has_version_of_start(const AgentOverlay& overlay, const std::string
   std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(overlay));
   if (!pinned || pinned->head.empty()) return false;
   Git git(overlay.base_path);
-  git.set_limit(limits::kGitTime);
-  git.set_variable("GIT_NO_LAZY_FETCH", "1");
   std::string name = base_path.substr(1);
   Captured committed = WARREN_TRY(git.run({"rev-parse", "--verify", "--quiet", pinned->head + ":" + name}));
   if (committed.status != 0) return false;

@@ -55,7 +55,6 @@ class VersionSource {
     std::string git_dir = WARREN_TRY(in_base.ask({"rev-parse", "--absolute-git-dir"}));
     Git git(work);
     git.set_limit(limits::kFreezeTime);
-    git.set_variable("GIT_NO_LAZY_FETCH", "1");
     git.use(git_dir, work, scratch.path() + "/index");
     // For its attributes. Only what the base itself has is written: what the agent has committed is in the upper layer.
     WARREN_TRY(git.ask({"read-tree", commit}));
@@ -371,8 +370,9 @@ std::string describe_unfrozen(const Result<Frozen>& frozen) {
   if (!frozen.ok()) return fmt::format("{}: {}", kShows, frozen.error().message());
   if (*frozen != Frozen::kTooMuch) return "";
   return fmt::format(
-      "{}: that is more than {} files or {} MiB; `warren discard` starts it from what the project has now", kShows,
-      limits::kFrozenPaths, limits::kFrozenBytes >> 20);
+      "{}: that is more than {} files or {} MiB; `warren discard` restarts the session from the current state of the "
+      "project",
+      kShows, limits::kFrozenPaths, limits::kFrozenBytes >> 20);
 }
 
 Status freeze_served(const std::string& agent_path, Clock& clock) {

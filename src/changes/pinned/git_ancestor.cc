@@ -41,8 +41,6 @@ Result<std::optional<std::string>> find_in_git(const AgentOverlay& overlay, cons
   std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(overlay));
   if (!pinned || pinned->head.empty()) return none;
   Git git(overlay.base_path);
-  git.set_limit(limits::kGitTime);
-  git.set_variable("GIT_NO_LAZY_FETCH", "1");
   git.set_variable("GIT_LITERAL_PATHSPECS", "1");
   std::string name = path.substr(1);
   std::optional<std::string> start = WARREN_TRY(find_small_text(git, pinned->head, name));

@@ -107,7 +107,7 @@ Status read_git_at_rest(FileSystem& fs, const std::string& dir, const GitRest& r
     bool is_still = before == after && WARREN_TRY(look.is_at_rest());
     if (is_still) return done;
   }
-  return Error(Code::kBusy, "git is at work in the base: HEAD and the index keep changing",
+  return Error(Code::kBusy, "git is running in the base: HEAD and the index keep changing",
                "start again when the commands that run there have ended");
 }
 

@@ -1,4 +1,4 @@
-// What a session's git stands in the middle of: a rebase, a merge, a stash that could not be restored without
+// What a session's git is in the middle of: a rebase, a merge, a stash that could not be restored without
 // conflicts.
 //
 // Until it ends, files of the session can have conflict markers in them, and HEAD may be detached.

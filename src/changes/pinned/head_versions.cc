@@ -12,19 +12,13 @@
 #include "changes/compare.h"
 #include "changes/git/base_heads.h"
 #include "changes/git/git.h"
+#include "changes/git/git_folder.h"
 #include "changes/git/quarantine.h"
 #include "changes/git/raw_diff.h"
 #include "changes/upper/upper_tree.h"
 
 namespace warren {
 namespace {
-
-// Git does not write to such paths either.
-bool is_plain(std::string_view path) {
-  Result<std::vector<std::string_view>> names = split_path(path);
-  return names.ok() && std::none_of(names->begin(), names->end(),
-                                    [](std::string_view name) { return name == ".." || to_lower(name) == ".git"; });
-}
 
 // The files that differ between two commits. Submodules are left out, and so is what changes between a file and a
 // directory.
@@ -36,7 +30,7 @@ HeadVersions list_versions(std::string_view raw) {
     std::string path = "/" + one.path;
     bool is_dir = one.old_mode == kGitTreeMode || one.new_mode == kGitTreeMode;
     bool is_submodule = one.old_mode == kGitSubmoduleMode || one.new_mode == kGitSubmoduleMode;
-    if (is_submodule || !is_plain(path)) left_out.insert(std::move(path));
+    if (is_submodule || !is_git_path(one.path)) left_out.insert(std::move(path));
     else if (is_dir) dirs.insert(std::move(path));
     else
       all.emplace(std::move(path), HeadVersion{.mode = one.was_there() ? one.old_mode : "",
@@ -92,7 +86,6 @@ Result<std::uint64_t> leave_out_own(const std::string& base, HeadVersions& versi
   if (ids.empty()) return std::uint64_t{0};
   Git git(base);
   git.set_limit(limits::kFreezeTime);
-  git.set_variable("GIT_NO_LAZY_FETCH", "1");
   std::string sizes = WARREN_TRY(git.ask_with({"cat-file", "--batch-check=%(objectsize)"}, ids));
   std::string_view rest = sizes;
   std::uint64_t bytes = 0;
@@ -169,7 +162,6 @@ Result<std::optional<HeadVersions>> find_head_versions(const AgentOverlay& overl
   std::string commit = WARREN_TRY(find_agent_commit(overlay, pinned));
   Git git(overlay.base_path);
   git.set_limit(limits::kFreezeTime);
-  git.set_variable("GIT_NO_LAZY_FETCH", "1");
   std::optional<ScratchDir> borrowed;
   if (commit != pinned.head) {
     std::vector<TreeChange> all = WARREN_TRY(list_changes(overlay));

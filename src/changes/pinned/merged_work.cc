@@ -53,10 +53,7 @@ Result<std::optional<Brought>> read_brought(UpperLayer& upper) {
 
 class Settling {
  public:
-  explicit Settling(const AgentOverlay& overlay) : overlay_(overlay), git_(overlay.base_path), base_(overlay.base) {
-    git_.set_limit(limits::kGitTime);
-    git_.set_variable("GIT_NO_LAZY_FETCH", "1");
-  }
+  explicit Settling(const AgentOverlay& overlay) : overlay_(overlay), git_(overlay.base_path), base_(overlay.base) {}
 
   // Whether the base's HEAD has the commit, and the agent still stands on it.
   Result<bool> is_merged(const std::string& commit) {
@@ -91,10 +88,8 @@ class Settling {
     std::string git_dir = WARREN_TRY(git_.ask({"rev-parse", "--absolute-git-dir"}));
     Git git = git_;
     git.use(git_dir, overlay_.base_path, scratch.path() + "/index");
-    WARREN_TRY(git.ask({"read-tree", commit}));
-    WARREN_TRY(git.run({"update-index", "-q", "--refresh"}));  // fails if something differs
-    std::string listed = WARREN_TRY(git.ask({"diff-files", "-z", "--name-only", "--no-renames"}));
-    for (const std::string& name : split_at_nul(listed)) other_.insert("/" + name);
+    std::unordered_set<std::string> unlike = WARREN_TRY(list_unlike(git, commit));
+    for (const std::string& name : unlike) other_.insert("/" + name);
     std::string all = WARREN_TRY(git.ask({"ls-files", "-z"}));
     for (const std::string& name : split_at_nul(all)) committed_.insert("/" + name);
     return Ok{};

@@ -268,7 +268,7 @@ bool holds_what_runs(std::string_view path) {
 
 std::vector<std::string> Remarks::list() const {
   std::vector<std::string> all = privileges;
-  if (takes_back_work) all.emplace_back("takes back your uncommitted work");
+  if (takes_back_work) all.emplace_back("reverts your uncommitted work");
   if (is_opened) all.emplace_back("everybody can write it");
   if (!runs.empty()) all.push_back("runs by itself: " + runs);
   return all;

@@ -1,4 +1,4 @@
-// The difference between two agents with the same base: what one has that the other has not.
+// The difference between two agents with the same base: what one has that the other lacks.
 #pragma once
 
 #include <cstdint>

@@ -6,6 +6,7 @@
 
 #include "base/path.h"
 #include "base/printable.h"
+#include "base/shell_word.h"
 #include "changes/commits/left_in_git.h"
 #include "changes/commits/stray_commits.h"
 #include "changes/git/git_folder.h"
@@ -68,7 +69,7 @@ std::string describe_foreign(const CommitImport::Beyond& beyond) {
                        beyond.foreign.size() == 1 ? "is not a change" : "are not changes", listed(beyond.foreign));
   }
   if (!beyond.reverted.empty()) {
-    text += fmt::format("{}the commits take back newer work of others in {}: {}", text.empty() ? "" : "; ",
+    text += fmt::format("{}the commits revert newer work by others in {}: {}", text.empty() ? "" : "; ",
                         counted(beyond.reverted.size(), "file"), listed(beyond.reverted));
   }
   if (!beyond.uncommitted.empty()) {
@@ -85,10 +86,10 @@ Status check_target(const Arguments& args, CommitsPlan& plan, const std::string&
   CommitImport::BranchState state = WARREN_TRY(plan.import->look_at_branch(plan.branch));
   plan.is_replacing = state == CommitImport::BranchState::kOwn;
   if (state != CommitImport::BranchState::kOther || args.has("force")) return Ok{};
-  return Error(
-      Code::kExists,
-      fmt::format("nothing was written: the branch {} has commits that the agent's do not contain", quote(plan.branch)),
-      kTakeOtherBranch);
+  return Error(Code::kExists,
+               fmt::format("nothing was written: the branch {} has commits that are not in the agent's branch",
+                           quote(plan.branch)),
+               kTakeOtherBranch);
 }
 
 Status prepare_import(CommitsPlan& plan, OverlayAgent& opened, const std::vector<TreeChange>& all) {
@@ -131,10 +132,9 @@ void print_foreign(Context& context, const AgentOverlay& overlay, const AgentCom
 void print_strays(Context& context, const AgentOverlay& overlay, const std::vector<TreeChange>& left_out) {
   Result<StrayObjects> strays = find_stray_objects(overlay, left_out);
   if (!strays.ok() || strays->commits == 0) return;
-  context.err.print(
-      "{} on no branch: only the session keeps {}; a branch or tag in the session makes them a part of "
-      "its work\n",
-      counted(strays->commits, "commit"), strays->commits == 1 ? "it" : "them");
+  context.err.print("{} on no branch and {} only in the session; create a branch or tag there to have {} applied\n",
+                    strays->commits == 1 ? "1 commit is" : fmt::format("{} commits are", strays->commits),
+                    strays->commits == 1 ? "exists" : "exist", strays->commits == 1 ? "it" : "them");
 }
 
 }  // namespace
@@ -302,12 +302,13 @@ void print_commits(Context& context, const Arguments& args, const CommitsPlan& p
               out.name(plan.branch), counted(plan.description.count, "commit"), plan.taken->commit.substr(0, kShortId),
               out.name(quote(plan.description.subject)));
     if (plan.is_replacing) {
-      out.print("  in place of commits that the agent has amended or rebased since{}\n",
-                args.has("dry-run") ? "" : fmt::format(": `git log {}@{{1}}` shows them", out.name(plan.branch)));
+      out.print(
+          "  in place of commits that the agent has amended or rebased since{}\n",
+          args.has("dry-run") ? "" : fmt::format(": `git log {}@{{1}}` shows them", out.name(shell_word(plan.branch))));
     }
     print_self_running(out, plan);
     if (is_notable(plan.beyond)) out.print("  {}\n", out.name(describe_foreign(plan.beyond)));
-    if (!args.has("dry-run")) print_merge_advice(out, plan.branch, plan.outlook);
+    if (!args.has("dry-run")) print_merge_advice(out, plan.branch, plan.taken->commit, plan.outlook);
   } else if (plan.is_rebasing) {
     out.print("the agent's commits are on its branch, which is being rebased\n");
   } else if (!plan.container.empty()) {
@@ -321,7 +322,7 @@ void print_commits(Context& context, const Arguments& args, const CommitsPlan& p
               plan.committed == 1 ? "a file" : "files");
   }
   if (!plan.held.empty()) {
-    out.print("not written, because the commits contain a part of it: {}\n", out.name(listed(plan.held)));
+    out.print("not written yet, because it was changed again after the commits: {}\n", out.name(listed(plan.held)));
     out.print("  warren apply {} --merge   writes it, once the commits are merged\n", out.name(id));
   }
   if (plan.staying_files > 0) {
@@ -333,8 +334,9 @@ void print_commits(Context& context, const Arguments& args, const CommitsPlan& p
     const AgentBranch& other = plan.found.brings[i];
     if ((plan.taken && other.commit == plan.taken->commit) || other.name.empty()) continue;
     out.print("more commits are on the agent's branch {}\n", out.name(other.name));
-    out.print("  warren apply {} --commits --from {} --branch NAME   brings them\n", out.name(id),
-              out.name(other.name));
+    if (printable(other.name) != other.name) continue;  // a command with its name could not be copied
+    out.print("  warren apply {} --commits --from {} --branch NAME   brings them\n", out.name(shell_word(id)),
+              shell_word(other.name));
   }
 }
 

@@ -37,7 +37,7 @@ std::string_view advice_about(const Arguments& args, const std::vector<ApplyConf
   bool is_any_incomplete =
       std::any_of(conflicts.begin(), conflicts.end(), [](const ApplyConflict& one) { return one.is_incomplete; });
   if (is_any_incomplete) {
-    return "a file with lost parts cannot be applied, also not with --force: PATH limits what is applied, `warren "
+    return "a file with lost parts cannot be applied, not even with --force: PATH limits what is applied, `warren "
            "discard` with its path drops it; what the agent wrote of it can be read in its session until then. Try "
            "again first if the session runs: it may still be copying them";
   }

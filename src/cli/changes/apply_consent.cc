@@ -172,9 +172,9 @@ std::optional<ApplyQuestion> find_taken_back_question(const Arguments& args, con
     question.files.push_back({.path = change.path, .runs = {}});
   }
   if (paths.empty()) return std::nullopt;
-  question.why = fmt::format("{} back your uncommitted work: the session has {} as its last commit does: {}",
-                             paths.size() == 1 ? "1 change takes" : fmt::format("{} changes take", paths.size()),
-                             paths.size() == 1 ? "the file" : "the files", listed_names(paths, kNamed));
+  question.why = fmt::format("{} revert your uncommitted work to the session's last commit: {}",
+                             paths.size() == 1 ? "1 change would" : fmt::format("{} changes would", paths.size()),
+                             listed_names(paths, kNamed));
   return question;
 }
 
@@ -182,10 +182,10 @@ Result<bool> agrees_to_taken_back(Context& context, const ApplyQuestion& questio
   if (!is_terminal(context.input)) {
     return Error(Code::kDenied, fmt::format("nothing was written: {}", question.why),
                  "`warren discard ID PATH` drops such a change; --exclude leaves it out; --commits brings only the "
-                 "commits; --yes takes your work back, and `warren undo` restores it");
+                 "commits; --yes overwrites your work, and `warren undo` restores it");
   }
   context.err.print("{}\n", context.err.name(question.why));
-  bool agrees = WARREN_TRY(ask_yes(context, "Take your work back?"));
+  bool agrees = WARREN_TRY(ask_yes(context, "Overwrite your uncommitted work with the committed version?"));
   if (!agrees) context.err.line("nothing was written");
   return agrees;
 }

@@ -39,7 +39,7 @@ enum class AskAbout { kBase, kBaseAndPrograms };
 Result<std::vector<ApplyQuestion>> list_questions(const Arguments& args, const AgentOverlay& overlay,
                                                   const std::vector<TreeChange>& changes, AskAbout what);
 
-// About a merge or rebase that the session stands in the middle of. nullopt without one, with --yes, and if a PATH or
+// About a merge or rebase that the session is in the middle of. nullopt without one, with --yes, and if a PATH or
 // the user has selected only files that git has merged.
 std::optional<ApplyQuestion> find_unfinished_question(const Arguments& args, const std::optional<GitUnderWay>& git,
                                                       const std::vector<TreeChange>& changes);

@@ -240,7 +240,7 @@ Command make_diff() {
               "added, M modified, D deleted, R renamed; then f, d or l for a file, a "
               "directory or a link, the path, and in brackets what should not be overlooked: new privileges, devices, "
               "files "
-              "that run by themselves, that it takes back your uncommitted work, a conflict with the base as it is "
+              "that run by themselves, that it reverts your uncommitted work, a conflict with the base as it is "
               "now, or that only the mode changed. Files that "
               "were only read do not appear, nor does what changed in .git, unless a "
               "PATH "

@@ -70,7 +70,7 @@ std::string text_of(const Dropped& dropped) {
                     quote(printable(dropped.subject))));
   }
   for (const std::string& one : dropped.in_git) parts.push_back(printable(one));
-  if (parts.empty()) return "what git wrote by itself in .git";
+  if (parts.empty()) return "git's own files in .git";
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 

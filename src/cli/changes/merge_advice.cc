@@ -8,6 +8,7 @@
 #include "base/ascii.h"
 #include "base/path.h"
 #include "base/printable.h"
+#include "base/shell_word.h"
 #include "cli/changes/changes_output.h"
 
 namespace warren::cli {
@@ -21,16 +22,10 @@ constexpr std::size_t kShortCommit = 10;
 // the name as it is.
 std::optional<std::string> shell_pathspec(const std::string& path) {
   if (printable(path) != path) return std::nullopt;
-  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=@%,./";
   // Right after ":/" git takes most other characters for options of the path.
   bool is_simple = !path.empty() && (is_letter(path[0]) || is_digit(path[0]) || path[0] == '.');
-  if (is_simple && path.find_first_not_of(kPlain) == path.npos) return ":/" + path;
-  std::string word = "':(top,literal)";
-  for (char c : path) {
-    if (c == '\'') word += "'\\''";
-    else word += c;
-  }
-  return word + "'";
+  std::string whole = shell_word(":/" + path);
+  return is_simple && !whole.starts_with('\'') ? whole : shell_word(":(top,literal)" + path);
 }
 
 // The files, for `git stash push`. nullopt if they are too many.
@@ -46,7 +41,9 @@ std::optional<std::string> stash_words(const std::vector<std::string>& paths) {
 }
 
 // Local changes as the commits have them go to the stash for the merge: nothing is lost that the branch does not have.
-void print_with_local_changes(Output& out, const std::string& branch, const MergeOutlook& outlook) {
+// The stash is dropped only if it is the one that the command has made: without local changes, git makes none.
+void print_with_local_changes(Output& out, const std::string& branch, const std::string& commit,
+                              const MergeOutlook& outlook) {
   std::vector<std::string> all = outlook.as_committed;
   all.insert(all.end(), outlook.otherwise.begin(), outlook.otherwise.end());
   std::sort(all.begin(), all.end());
@@ -64,18 +61,22 @@ void print_with_local_changes(Output& out, const std::string& branch, const Merg
   }
   out.print("  git merge alone would refuse, because your work tree has local changes that equal the commits: {}\n",
             shown);
-  out.print("  git stash push -u --{} && git merge {} && git stash drop   brings them into your branch\n", *words,
-            branch);
+  std::string mark = "warren-" + commit.substr(0, kShortCommit);
+  out.print("  git stash push -u -m {} --{} && git merge {} && git stash list -1 | grep -q {} && git stash drop", mark,
+            *words, branch, mark);
+  out.print("   brings them into your branch\n");
 }
 
 }  // namespace
 
-void print_merge_advice(Output& out, const std::string& branch, const MergeOutlook& outlook) {
-  std::string name = out.name(branch);
+void print_merge_advice(Output& out, const std::string& branch, const std::string& commit,
+                        const MergeOutlook& outlook) {
+  std::string name = shell_word(branch);
+  if (printable(name) != name) name = "BRANCH";
   if (!outlook.is_related) {
-    out.print("  they share no commit with your branch, so that git merge refuses; git log {} shows them\n", name);
+    out.print("  they have no common ancestor with your branch, so git merge refuses; git log {} shows them\n", name);
   } else if (!outlook.as_committed.empty() || !outlook.otherwise.empty()) {
-    print_with_local_changes(out, name, outlook);
+    print_with_local_changes(out, name, commit, outlook);
   } else {
     out.print("  git merge {}   brings them into your branch\n", name);
   }

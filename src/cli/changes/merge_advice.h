@@ -8,6 +8,7 @@
 
 namespace warren::cli {
 
-void print_merge_advice(Output& out, const std::string& branch, const MergeOutlook& outlook);
+// `commit` is that of the branch.
+void print_merge_advice(Output& out, const std::string& branch, const std::string& commit, const MergeOutlook& outlook);
 
 }  // namespace warren::cli
