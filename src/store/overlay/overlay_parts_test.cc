@@ -90,6 +90,7 @@ class OverlayPartsTest : public ::testing::Test {
   void replace_while_listening(Awaited& listener) {
     close();
     open(OpenMode::kReadWrite, kWholeBytes, Commits::kGrouped);
+    EXPECT_TRUE(lstat(*host_, "/large").ok());  // as whoever serves an agent looks at the base first
     ASSERT_OK(overlay_->listen(&listener));
     EXPECT_EQ(read_own(), "AGENT");  // looks at the base
     put("/draft", "of the host");
@@ -169,6 +170,21 @@ TEST_F(OverlayPartsTest, TheRestOfAFileThatTheHostReplacesIsCopied) {
   Awaited listener;
   replace_while_listening(listener);
   EXPECT_EQ(count_ranges(), 0U);
+  ASSERT_OK(overlay_->listen(nullptr));
+  close();
+  open(OpenMode::kReadWrite);
+  EXPECT_EQ(read(), expected_);
+}
+
+TEST_F(OverlayPartsTest, TheRestOfAFileIsCopiedAtTheEndIfTheHostHasJustReplacedIt) {
+  change();
+  close();
+  open(OpenMode::kReadWrite, kWholeBytes, Commits::kGrouped);
+  Awaited listener;
+  ASSERT_OK(overlay_->listen(&listener));
+  EXPECT_EQ(read_own(), "AGENT");
+  ASSERT_OK(host_->listen(nullptr));  // no event comes in time
+  std::filesystem::remove(path("/large"));
   ASSERT_OK(overlay_->listen(nullptr));
   close();
   open(OpenMode::kReadWrite);
