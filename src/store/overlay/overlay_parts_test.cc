@@ -191,6 +191,26 @@ TEST_F(OverlayPartsTest, TheRestOfAFileIsCopiedAtTheEndIfTheHostHasJustReplacedI
   EXPECT_EQ(read(), expected_);
 }
 
+TEST_F(OverlayPartsTest, ARangeThatIsNoneIsAnErrorAndNeverALoop) {
+  change();
+  Inode node = lookup_own();
+  for (std::vector<ByteRange> wrong : {std::vector<ByteRange>{{0, 0}},
+                                       {{kPartsBytes, kPartsBytes}},
+                                       {{std::uint64_t{0} - 4096, std::uint64_t{0} - 1}},
+                                       {{0, std::uint64_t{1} << 63}},
+                                       {{0, 5000}, {4096, 8192}}}) {
+    {
+      auto unit = rows_->begin(UnitAccess::kWrite).value();
+      ASSERT_OK(rows_->set_base_ranges(node, wrong));
+      ASSERT_OK(unit->commit());
+    }
+    close();
+    open(OpenMode::kReadWrite);
+    EXPECT_EQ(error_of(overlay_->seek_hole(lstat(*overlay_, "/large")->inode, 0)), Code::kCorrupt) << wrong[0].begin;
+    EXPECT_EQ(error_of(read_file(*overlay_, "/large")), Code::kCorrupt) << wrong[0].begin;
+  }
+}
+
 TEST_F(OverlayPartsTest, NothingIsCopiedBecauseAnApplyReplacesTheFile) {
   change();
   ASSERT_OK(put_apply_intent(*store_, as_bytes("an apply")));
