@@ -81,10 +81,8 @@ Result<Fd> OverlayFs::open_backing(Inode node) {
 Result<std::size_t> OverlayFs::read(Inode node, std::uint64_t offset, MutableBytes out) {
   Result<std::size_t> got = read_now(node, offset, out);
   if (got.ok() || got.error().code() != Code::kIo) return got;
-  std::optional<Inode> copy = find_to_follow(node);
-  if (!copy) return got;
-  take_over_now(*copy);
-  return read_now(node, offset, out);
+  if (std::optional<Inode> copy = find_to_follow(node)) take_over_now(*copy);
+  return read_now(node, offset, out);  // also if another thread has made it follow meanwhile
 }
 
 Result<std::size_t> OverlayFs::read_now(Inode node, std::uint64_t offset, MutableBytes out) {
