@@ -251,6 +251,9 @@ Status OverlayFs::exchange(const Side& from, const Side& to) {
   settle_moved(from, to);
   settle_moved(to, from);
   return Ok{};
+  move_hidden_names(old_path, std::string(kBetween));
+  move_hidden_names(new_path, old_path);
+  move_hidden_names(std::string(kBetween), new_path);
 }
 
 // A new file has the merge base of the place where it is now, not of the one where it was.
@@ -259,6 +262,8 @@ Status OverlayFs::keep_exchanged(const Side& moved, const Side& to) {
   if (moved.entry->is_directory() || is_base_number(number)) return Ok{};
   if (moved.in_base || opaque_.contains(number)) WARREN_TRY(upper_.remove_origin(number));
   if (!moved.entry->is_file()) return Ok{};
+  applied_.erase(number);
+  opaque_.erase(number);
   std::optional<std::string> replaced = WARREN_TRY(find_replaced(std::nullopt, to.in_base));
   return replaced ? upper_.keep_ancestor(number, as_bytes(*replaced)) : Status(Ok{});
 }
