@@ -246,6 +246,8 @@ class OverlayFs final : public FileSystem {
   void set_ranges(Copy& copy, std::vector<ByteRange> ranges);
   void hold(const Attributes& seen);
   void keep_held();  // copies the rest of held files that the host has moved, replaced or removed
+  // Follows no link, so it stays below the same directories. nullopt also if that cannot be seen.
+  std::optional<Attributes> find_in_base_now(std::string_view base_path);
   std::vector<Inode> list_lost();
   bool is_frozen(const Copy& copy);  // it stays a copy of a version that the base no longer has (Cover)
   bool copy_more(Inode base);        // whether something is left

@@ -211,6 +211,22 @@ TEST_F(OverlayPartsTest, ARangeThatIsNoneIsAnErrorAndNeverALoop) {
   }
 }
 
+TEST_F(OverlayPartsTest, AFileBehindALinkThatReplacesItsDirectoryIsNotFollowed) {
+  std::filesystem::create_directory(path("/sub"));
+  put("/sub/large", large_);
+  ASSERT_EQ(::setxattr(path("/sub/large").c_str(), "user.x", "1", 1, 0), 0);
+  // Refused after it was copied: an untouched copy.
+  Inode node = lstat(*overlay_, "/sub/large")->inode;
+  ASSERT_EQ(error_of(overlay_->set_xattr(node, "user.x", as_bytes("2"), XattrMode::kCreate)), Code::kExists);
+  std::filesystem::rename(path("/sub"), path("/away"));
+  std::filesystem::create_directory(path("/other"));
+  put("/other/large", "elsewhere");
+  std::filesystem::create_directory_symlink("other", path("/sub"));
+  close();
+  open(OpenMode::kReadWrite);
+  EXPECT_EQ(error_of(read_file(*overlay_, "/sub/large")), Code::kIo);
+}
+
 TEST_F(OverlayPartsTest, NothingIsCopiedBecauseAnApplyReplacesTheFile) {
   change();
   ASSERT_OK(put_apply_intent(*store_, as_bytes("an apply")));
