@@ -94,6 +94,31 @@ class Large(MountedCase):
     def test_a_file_that_is_moved_stays_with_the_session(self):
         self.check_stays(lambda: (self.base / "big").rename(self.base / "moved"))
 
+    def check_stays_with_a_later_mount(self, change):
+        """One in which nothing has listed the directory."""
+        big = self.base / "sub" / "big"
+        self.begin(sub__big="x" * LARGE)
+        with open(self.point / "sub" / "big", "ab") as file:
+            file.write(b"AGENT")
+        self.w.umount(self.point)
+        self.point = self.w.mount()
+        mine = b"x" * LARGE + b"AGENT"
+        self.assertEqual((self.point / "sub" / "big").read_bytes(), mine)
+        change(big)
+        self.end()
+        self.assertEqual(self.parts(), 0)
+        self.assertEqual(self.fs("cat", "/sub/big"), mine)
+
+    def test_a_file_that_a_later_mount_has_read_stays_with_the_session(self):
+        def replace(big):
+            (self.w.root / "draft").write_bytes(b"of the user")  # nothing but its directory changes
+            (self.w.root / "draft").rename(big)
+            mounted.wait_for(lambda: self.parts() == 0, "the rest is not copied")
+        self.check_stays_with_a_later_mount(replace)
+
+    def test_a_file_that_is_removed_just_before_the_end_stays_with_the_session(self):
+        self.check_stays_with_a_later_mount(lambda big: big.unlink())
+
     def test_what_is_lost_by_an_edit_in_place_is_named_and_the_rest_can_be_read(self):
         self.start(LARGE)
         self.append()

@@ -328,6 +328,7 @@ Result<HostFs::FdPtr> HostFs::open_dir_fd(const NodePtr& node) {
 }
 
 Result<HostStat> HostFs::stat_node(const NodePtr& node) {
+  if (node->parent) watch(node->parent);  // it may have been looked up before anybody listened
   if (node->type == S_IFDIR) {
     FdPtr fd = WARREN_TRY(open_dir_fd(node));
     HostStat info = WARREN_TRY(stat_at(fd->get(), ""));
@@ -446,8 +447,8 @@ Result<FileSystemStats> HostFs::stats(Inode) {
 
 void HostFs::watch(const NodePtr& dir) {
   if (!watch_ || dir->is_watched) return;
-  FdPtr fd = dirs_.find(dir->number);
-  if (fd) dir->is_watched = watch_->add(fd->get(), dir->number);
+  Result<FdPtr> fd = open_dir_fd(dir);
+  if (fd.ok()) dir->is_watched = watch_->add((*fd)->get(), dir->number);
 }
 
 Status HostFs::listen(ChangeListener* listener) {

@@ -111,7 +111,8 @@ class HostFs final : public FileSystem {
   Result<FileSystemStats> stats(Inode node) override;
   bool run_idle_work() override { return false; }
 
-  // Watches each directory that is looked into. kUnsupported once the system is out of watches.
+  // From then on, watches each directory that is looked into, or that has a node whose attributes are asked for.
+  // kUnsupported once the system is out of watches.
   Status listen(ChangeListener* listener) override;
 
  private:

@@ -448,6 +448,7 @@ Status OverlayFs::listen(ChangeListener* listener) {
     Status above = upper().listen(nullptr);
     Status below = base_.listen(nullptr);
     listener_.reset();
+    keep_held();  // no event will come of what the host has changed last, and soon nothing is held
     WARREN_TRY(std::move(above));
     return below;
   }

@@ -192,8 +192,11 @@ class OverlayFs final : public FileSystem {
   Result<std::optional<Attributes>> find_in(Inode parent, std::string_view name);
   Result<std::optional<Attributes>> find_in_upper(Inode parent, std::string_view name);
   Result<std::optional<Attributes>> find_in_base(const Dir& dir, std::string_view name);
-  Result<std::optional<Attributes>> find_to_hide(Inode parent, std::string_view name);
-  Result<std::optional<Attributes>> find_to_keep_hidden(Inode parent, std::string_view name);
+  // `own` is the node of the upper layer with that name.
+  Result<std::optional<Attributes>> find_to_hide(Inode parent, std::string_view name,
+                                                 const std::optional<Attributes>& own);
+  Result<std::optional<Attributes>> find_to_keep_hidden(Inode parent, std::string_view name,
+                                                        const std::optional<Attributes>& own);
   Result<Names*> whiteouts_of(Inode number, Dir& dir);
   Result<std::optional<Inode>> find_base_dir(Inode parent, std::string_view name, const Copy* copy);
   Status join_base(Inode number, Dir& dir);
@@ -243,6 +246,8 @@ class OverlayFs final : public FileSystem {
   Result<std::size_t> read_source(const Source& source, std::uint64_t offset, MutableBytes out);
   Status check_source(Copy& copy, Inode number);  // kIo if a part is missing for good: no change could be applied
   bool is_untouched(const Copy& copy);
+  // Follows no link, so it stays below the same directories. nullopt also if that cannot be seen.
+  std::optional<Attributes> find_in_base_now(std::string_view base_path);
   void set_ranges(Copy& copy, std::vector<ByteRange> ranges);
   void hold(const Attributes& seen);
   void keep_held();  // copies the rest of held files that the host has moved, replaced or removed
@@ -311,6 +316,7 @@ class OverlayFs final : public FileSystem {
     Inode parent;
     std::string_view name;
     std::optional<Attributes> entry;    // merged
+    std::optional<Attributes> own;      // the upper layer's node of that name
     std::optional<Attributes> in_base;  // the base's node of that name, hidden or not
   };
   Result<Side> look_at(Inode parent, std::string_view name);

@@ -9,7 +9,6 @@
 #include "base/path.h"
 #include "fs/expiry.h"
 #include "fs/overlay/overlay_change.h"
-#include "fs/path_ops.h"
 
 namespace warren {
 namespace {
@@ -245,9 +244,9 @@ Result<Timestamp> OverlayFs::fold_covers_below(const std::string& place) {
   Timestamp earliest;
   std::vector<Cover> below = WARREN_TRY(upper_.list_covers_below(place));
   for (const Cover& cover : below) {
-    Result<Attributes> now = lstat(base_, cover.base_path);
-    bool is_known =
-        cover.seen ? now.ok() && is_as_seen(*now, *cover.seen) : !now.ok() && now.error().code() == Code::kNotFound;
+    Result<std::optional<Attributes>> now = find_in_tree(base_, cover.base_path);
+    if (!now.ok()) continue;
+    bool is_known = cover.seen ? *now && is_as_seen(**now, *cover.seen) : !*now;
     if (!is_known) continue;
     WARREN_TRY(upper_.remove_cover(cover.base_path));
     if (earliest == Timestamp{} || cover.at < earliest) earliest = cover.at;

@@ -64,8 +64,8 @@ Result<T> OverlayFs::change_content(Inode node, std::uint64_t begin, std::uint64
   bool is_in_base = false;
   {
     Scope scope = WARREN_TRY(read_scope());
-    is_in_base = WARREN_TRY(view(node))
-    .base.has_value();
+    View where = WARREN_TRY(view(node));
+    is_in_base = where.base || find_copy(where.number);
   }
   return is_in_base ? change<T>(whole) : whole();
 }
@@ -81,10 +81,8 @@ Result<Fd> OverlayFs::open_backing(Inode node) {
 Result<std::size_t> OverlayFs::read(Inode node, std::uint64_t offset, MutableBytes out) {
   Result<std::size_t> got = read_now(node, offset, out);
   if (got.ok() || got.error().code() != Code::kIo) return got;
-  std::optional<Inode> copy = find_to_follow(node);
-  if (!copy) return got;
-  take_over_now(*copy);
-  return read_now(node, offset, out);
+  if (std::optional<Inode> copy = find_to_follow(node)) take_over_now(*copy);
+  return read_now(node, offset, out);  // also if another thread has made it follow meanwhile
 }
 
 Result<std::size_t> OverlayFs::read_now(Inode node, std::uint64_t offset, MutableBytes out) {
@@ -138,11 +136,13 @@ Result<std::uint64_t> OverlayFs::append(Inode node, Bytes data) {
 
 // No content is copied for either kind: allocating changes none, and what is cleared need not be copied first.
 Status OverlayFs::allocate(Inode node, AllocateMode mode, std::uint64_t offset, std::uint64_t length) {
-  Inode top = WARREN_TRY(file_for_change(node, 0, 0));
   bool clears = mode != AllocateMode::kAllocate && mode != AllocateMode::kKeepSize;
   bool fits = length > 0 && length <= limits::kFileBytes && offset <= limits::kFileBytes - length;
-  if (!clears || !fits) return upper().allocate(top, mode, offset, length);
-  return change([&] { return clear_range(node, top, mode, {offset, offset + length}); });
+  return change([&]() -> Status {
+    Inode top = WARREN_TRY(file_for_change(node, 0, 0));
+    if (!clears || !fits) return upper().allocate(top, mode, offset, length);
+    return clear_range(node, top, mode, {offset, offset + length});
+  });
 }
 
 Status OverlayFs::clear_range(Inode node, Inode top, AllocateMode mode, ByteRange gone) {
@@ -219,28 +219,28 @@ Result<std::uint64_t> OverlayFs::seek_hole(Inode node, std::uint64_t offset) {
 
 Result<std::uint64_t> OverlayFs::copy_range(Inode from, std::uint64_t from_offset, Inode to, std::uint64_t to_offset,
                                             std::uint64_t length) {
-  bool is_plain = false;
-  Inode source;
   {
     Scope scope = WARREN_TRY(read_scope());
     View where = WARREN_TRY(view(from));
     WARREN_TRY(check_content(where));
     View target = WARREN_TRY(view(to));
     WARREN_TRY(check_content(target));
-    Copy* copy = find_copy(where.number);
-    is_plain = where.upper && (!copy || WARREN_TRY(ranges_of(*copy))->empty());
-    if (is_plain) source = *where.upper;
   }
   Attributes info = WARREN_TRY(get_attributes(from));
   std::uint64_t available = from_offset < info.size ? std::min(length, info.size - from_offset) : 0;
   std::uint64_t end =
       available > limits::kFileBytes - std::min(to_offset, limits::kFileBytes) ? to_offset : to_offset + available;
-  Inode top = WARREN_TRY(file_for_change(to, to_offset, end));
-  if (from == to) {
-    source = WARREN_TRY(file_for_change(from, from_offset, from_offset + available));
-    is_plain = true;
-  }
-  if (is_plain) return upper().copy_range(source, from_offset, top, to_offset, length);
+  auto copy_in_upper = [&]() -> Result<std::optional<std::uint64_t>> {
+    Inode top = WARREN_TRY(file_for_change(to, to_offset, end));
+    if (from == to) WARREN_TRY(file_for_change(from, from_offset, from_offset + available));
+    View where = WARREN_TRY(view(from));
+    Copy* copy = find_copy(where.number);
+    bool is_plain = from == to || (where.upper && (!copy || WARREN_TRY(ranges_of(*copy))->empty()));
+    if (!is_plain) return std::optional<std::uint64_t>();
+    return std::optional(WARREN_TRY(upper().copy_range(*where.upper, from_offset, top, to_offset, length)));
+  };
+  std::optional<std::uint64_t> copied = WARREN_TRY(change<std::optional<std::uint64_t>>(copy_in_upper));
+  if (copied) return *copied;
   std::string part;
   std::uint64_t done = 0;
   while (done < available) {
@@ -329,9 +329,13 @@ Result<Attributes> OverlayFs::set_attributes(Inode node, const AttributeChanges&
   if (WARREN_TRY(changes_nothing(node, changes))) return get_attributes(node);
   // When a file is truncated, only the remainder is copied.
   std::uint64_t content_max = changes.size.value_or(kEverything);
-  Inode top = WARREN_TRY(node_for_change(node, 0, 0, content_max));
-  if (changes.size) WARREN_TRY(change([&] { return cut_ranges(node, *changes.size); }));
-  WARREN_TRY(upper().set_attributes(top, changes));
+  auto set = [&]() -> Status {
+    Inode top = WARREN_TRY(node_for_change(node, 0, 0, content_max));
+    if (changes.size) WARREN_TRY(cut_ranges(node, *changes.size));
+    WARREN_TRY(upper().set_attributes(top, changes));
+    return Ok{};
+  };
+  WARREN_TRY(changes.size ? change(set) : set());
   return get_attributes(node);
 }
 

@@ -6,7 +6,6 @@
 #include "base/side_change.h"
 #include "fs/overlay/overlay_change.h"
 #include "fs/overlay/recorded.h"
-#include "fs/path_ops.h"
 
 namespace warren {
 
@@ -33,6 +32,11 @@ bool OverlayFs::is_behind(const Copy& copy, const Attributes& own, const Attribu
   return !is_same && is_as_recorded(own, *copy.seen);
 }
 
+std::optional<Attributes> OverlayFs::find_in_base_now(std::string_view base_path) {
+  Result<std::optional<Attributes>> found = find_in_tree(base_, base_path);
+  return found.ok() ? *std::move(found) : std::nullopt;
+}
+
 bool OverlayFs::is_frozen(const Copy& copy) {
   Result<std::optional<Cover>> cover = upper_.find_cover(copy.base_path);
   return cover.ok() && *cover && (*cover)->seen;
@@ -42,8 +46,8 @@ bool OverlayFs::is_frozen(const Copy& copy) {
 // not changed since, follows it: also for a program that has it open, as if the host had written to the open file.
 Status OverlayFs::take_over(Copy& copy, Inode number) {
   Attributes own = WARREN_TRY(upper().get_attributes(copy.upper));
-  Result<Attributes> now = lstat(base_, copy.base_path);
-  if (own.nlink != 1 || !now.ok() || !now->is_file()) return Ok{};
+  std::optional<Attributes> now = find_in_base_now(copy.base_path);
+  if (own.nlink != 1 || !now || !now->is_file()) return Ok{};
   if (!is_behind(copy, own, *now) || is_frozen(copy)) return Ok{};
   // Other names in the base that lead to the copy lead to the file that it is a copy of.
   bool has_one_name = copy.hidden_names == 0 && now->nlink == 1;
@@ -119,8 +123,8 @@ std::optional<Inode> OverlayFs::find_to_follow(Inode node) {
   Copy* copy = where.ok() ? find_copy(where->number) : nullptr;
   if (!copy || !copy->is_noted || !copy->seen || !copy->seen->is_file()) return std::nullopt;
   Result<Attributes> own = upper().get_attributes(copy->upper);
-  Result<Attributes> now = lstat(base_, copy->base_path);
-  if (!own.ok() || !now.ok()) return std::nullopt;
+  std::optional<Attributes> now = find_in_base_now(copy->base_path);
+  if (!own.ok() || !now) return std::nullopt;
   return is_behind(*copy, *own, *now) && !is_frozen(*copy) ? std::optional(where->number) : std::nullopt;
 }
 
@@ -178,8 +182,8 @@ void OverlayFs::give_way_by_number(Inode number) {
     Copy* copy = scope.ok() ? find_copy(number) : nullptr;
     if (!copy || copy->base_path == "/") return;
     name = split_parent(copy->base_path).name;
-    Result<Attributes> above = lstat(base_, split_parent(copy->base_path).parent);
-    if (above.ok()) dir = number_of_base(above->inode);
+    std::optional<Attributes> above = find_in_base_now(split_parent(copy->base_path).parent);
+    if (above) dir = number_of_base(above->inode);
     if (!dir || !dirs_.contains(*dir)) return;
   }
   SideChange not_by_the_agent;

@@ -173,11 +173,10 @@ Result<std::optional<Attributes>> OverlayFs::find_in_base(const Dir& dir, std::s
 // What must not show once the upper layer's node has lost the name: the base's node, or what the agent saw there and
 // the base no longer has. It may be copied from an older version again (changes/pinned/frozen_tree.h), or the base gets
 // it back.
-Result<std::optional<Attributes>> OverlayFs::find_to_hide(Inode parent, std::string_view name) {
+Result<std::optional<Attributes>> OverlayFs::find_to_hide(Inode parent, std::string_view name,
+                                                          const std::optional<Attributes>& own) {
   std::optional<Attributes> below = WARREN_TRY(find_in_base(dirs_.at(parent), name));
-  if (below) return below;
-  std::optional<Attributes> own = WARREN_TRY(find_in_upper(parent, name));
-  if (!own) return std::optional<Attributes>();
+  if (below || !own) return below;
   std::string place = base_path_of(parent, name);
   std::optional<Cover> cover = WARREN_TRY(upper_.find_cover(place));
   std::optional<Attributes> seen = cover ? cover->seen : std::nullopt;
@@ -193,10 +192,10 @@ Result<std::optional<Attributes>> OverlayFs::find_to_hide(Inode parent, std::str
 
 // The same for a name that the agent removes or moves away. A file of the base that it has changed or replaced may be
 // missing there only for now, because the host is on another branch: the agent's removal holds when it is back.
-Result<std::optional<Attributes>> OverlayFs::find_to_keep_hidden(Inode parent, std::string_view name) {
-  std::optional<Attributes> below = WARREN_TRY(find_to_hide(parent, name));
+Result<std::optional<Attributes>> OverlayFs::find_to_keep_hidden(Inode parent, std::string_view name,
+                                                                 const std::optional<Attributes>& own) {
+  std::optional<Attributes> below = WARREN_TRY(find_to_hide(parent, name, own));
   if (below) return below;
-  std::optional<Attributes> own = WARREN_TRY(find_in_upper(parent, name));
   Copy* copy = own && !own->is_directory() ? find_copy(number_of(own->inode)) : nullptr;
   bool is_of_base = copy != nullptr && copy->base_path == base_path_of(parent, name) && copy->seen;
   if (!is_of_base || copy->seen->is_directory()) return below;
@@ -403,7 +402,7 @@ Status OverlayFs::remove(Inode parent, std::string_view name, const Attributes& 
   Inode top = WARREN_TRY(upper_dir(parent));
   Dir& dir = dirs_.at(parent);
   std::optional<Attributes> own = WARREN_TRY(find_in_upper(parent, name));
-  std::optional<Attributes> below = WARREN_TRY(find_to_keep_hidden(parent, name));
+  std::optional<Attributes> below = WARREN_TRY(find_to_keep_hidden(parent, name, own));
   if (below && WARREN_TRY(whiteouts_of(parent, dir))->contains(name)) below.reset();
   std::optional<Attributes> seen;
   if (below && own) seen = WARREN_TRY(find_seen(parent, name, own));

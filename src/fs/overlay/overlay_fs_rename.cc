@@ -20,9 +20,10 @@ Error into_itself() { return {Code::kInvalid, "a directory cannot move into itse
 }  // namespace
 
 Result<OverlayFs::Side> OverlayFs::look_at(Inode parent, std::string_view name) {
-  Side side{.parent = parent, .name = name, .entry = {}, .in_base = {}};
+  Side side{.parent = parent, .name = name, .entry = {}, .own = {}, .in_base = {}};
   side.entry = WARREN_TRY(find_in(parent, name));
-  side.in_base = WARREN_TRY(find_to_hide(parent, name));
+  side.own = WARREN_TRY(find_in_upper(parent, name));
+  side.in_base = WARREN_TRY(find_to_hide(parent, name, side.own));
   return side;
 }
 
@@ -93,7 +94,7 @@ Status OverlayFs::rename(Inode parent, std::string_view name, Inode new_parent, 
     Side to = WARREN_TRY(look_at(new_parent, new_name));
     WARREN_TRY(check_rename(from, to, mode));
     if (to.entry && to.entry->inode == from.entry->inode) return Ok{};
-    if (mode != RenameMode::kExchange) from.in_base = WARREN_TRY(find_to_keep_hidden(parent, name));
+    if (mode != RenameMode::kExchange) from.in_base = WARREN_TRY(find_to_keep_hidden(parent, name, from.own));
     bool moves_dir = from.entry->is_directory() || (to.entry && to.entry->is_directory());
     if (moves_dir) WARREN_TRY(settle_moves(followed_));  // at a third place, the rows of before would show nothing
     WARREN_TRY(bring_up(from));
@@ -105,7 +106,7 @@ Status OverlayFs::rename(Inode parent, std::string_view name, Inode new_parent, 
 Status OverlayFs::bring_up(const Side& side) {
   Inode number = side.entry->inode;
   Copy* copy = find_copy(number);
-  if (WARREN_TRY(find_in_upper(side.parent, side.name))) {
+  if (side.own) {
     if (!copy || copy->is_noted) return Ok{};
     // So far it merged with the base's directory of the same path; from now on that must be recorded.
     copy->seen = WARREN_TRY(base_.get_attributes(dirs_.at(number).base.value_or(number)));
@@ -250,6 +251,9 @@ Status OverlayFs::exchange(const Side& from, const Side& to) {
   WARREN_TRY(unit->commit());
   settle_moved(from, to);
   settle_moved(to, from);
+  move_hidden_names(old_path, std::string(kBetween));
+  move_hidden_names(new_path, old_path);
+  move_hidden_names(std::string(kBetween), new_path);
   return Ok{};
 }
 
@@ -258,6 +262,8 @@ Status OverlayFs::keep_exchanged(const Side& moved, const Side& to) {
   Inode number = moved.entry->inode;
   if (moved.entry->is_directory() || is_base_number(number)) return Ok{};
   if (moved.in_base || opaque_.contains(number)) WARREN_TRY(upper_.remove_origin(number));
+  applied_.erase(number);
+  opaque_.erase(number);
   if (!moved.entry->is_file()) return Ok{};
   std::optional<std::string> replaced = WARREN_TRY(find_replaced(std::nullopt, to.in_base));
   return replaced ? upper_.keep_ancestor(number, as_bytes(*replaced)) : Status(Ok{});

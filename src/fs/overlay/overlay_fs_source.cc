@@ -15,7 +15,6 @@
 #include "base/side_change.h"
 #include "fs/overlay/overlay_change.h"
 #include "fs/overlay/recorded.h"
-#include "fs/path_ops.h"
 #include "os/error.h"
 #include "os/files/host_stat.h"
 
@@ -70,14 +69,14 @@ bool OverlayFs::is_untouched(const Copy& copy) {
 Result<OverlayFs::Source> OverlayFs::find_base_of(const Copy& copy) {
   if (!copy.seen) return base_changed(copy);
   const Attributes& seen = *copy.seen;
-  Result<Attributes> now = base_.get_attributes(seen.inode);
-  if (!now.ok()) now = lstat(base_, copy.base_path);
-  if (now.ok() && has_same_stamp(*now, seen)) {
+  Result<Attributes> known = base_.get_attributes(seen.inode);
+  std::optional<Attributes> now = known.ok() ? std::optional(*known) : find_in_base_now(copy.base_path);
+  if (now && has_same_stamp(*now, seen)) {
     hold(seen);
     return Source{now->inode, nullptr};
   }
   auto held = held_.find(seen.inode);
-  bool is_to_follow = now.ok() && is_untouched(copy);
+  bool is_to_follow = now && is_untouched(copy);
   if (held == held_.end() || is_to_follow) return base_changed(copy);
   HostStat info = WARREN_TRY(host_stat(held->second->get(), ""));
   if (!has_same_stamp(info, seen)) return base_changed(copy);

@@ -115,6 +115,42 @@ TEST_F(OverlayInUseTest, WhatIsRemovedWhileAnApplyRunsDoesNotComeBack) {
   EXPECT_EQ(read("/f"), "agent");
 }
 
+TEST_F(OverlayInUseTest, NamesRemovedWhileAnApplyRunsMoveWithExchangedDirectories) {
+  put("/e/g", "g of e");
+  write("/d/gone", "agent");
+  auto applier = open_other();
+  ASSERT_OK(put_apply_mark(*applier->store));
+  ASSERT_OK(unlink(fs(), "/d/gone"));
+  ASSERT_OK(rename(fs(), "/d", "/e", RenameMode::kExchange));
+  for (const char* path : {"/d/gone", "/e/gone"}) put(path, "base");
+  ASSERT_OK(put_apply_intent(*applier->store, as_bytes("record")));
+  EXPECT_EQ(error_of(lstat(fs(), "/e/gone")), Code::kNotFound);  // what was /d
+  EXPECT_EQ(read("/d/gone"), "base");
+}
+
+TEST_F(OverlayInUseTest, AnExchangedFileIsNoLongerWhatWasAppliedToItsOldPlace) {
+  put("/one", "1");
+  put("/two", "22");
+  for (const char* path : {"/one", "/two"}) {
+    write("/draft", "agent");
+    ASSERT_OK(rename(fs(), "/draft", path));
+  }
+  auto applier = open_other();
+  {
+    auto unit = applier->rows->begin(UnitAccess::kWrite).value();
+    Inode node = lstat(applier->rows->fs(), "/one")->inode;
+    Attributes applied = lstat(*applier->base, "/one").value();
+    ASSERT_OK(applier->rows->put_origin({.upper = node, .base_path = "", .seen = applied, .hidden_names = 0}));
+    ASSERT_OK(unit->commit());
+  }
+  ASSERT_OK(rename(fs(), "/one", "/two", RenameMode::kExchange));
+  ASSERT_OK(unlink(fs(), "/two"));
+  auto unit = user_->rows->begin(UnitAccess::kRead).value();
+  std::optional<Attributes> seen = user_->rows->find_removed("/two").value();
+  ASSERT_TRUE(seen);
+  EXPECT_EQ(seen->size, 2U);
+}
+
 TEST_F(OverlayInUseTest, AMovedDirectoryThatIsRemovedLeavesNoWhiteoutsBelow) {
   put("/s/x", "x");
   put("/t/x", "x of t");

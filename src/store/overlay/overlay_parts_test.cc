@@ -90,6 +90,7 @@ class OverlayPartsTest : public ::testing::Test {
   void replace_while_listening(Awaited& listener) {
     close();
     open(OpenMode::kReadWrite, kWholeBytes, Commits::kGrouped);
+    EXPECT_TRUE(lstat(*host_, "/large").ok());  // as whoever serves an agent looks at the base first
     ASSERT_OK(overlay_->listen(&listener));
     EXPECT_EQ(read_own(), "AGENT");  // looks at the base
     put("/draft", "of the host");
@@ -173,6 +174,57 @@ TEST_F(OverlayPartsTest, TheRestOfAFileThatTheHostReplacesIsCopied) {
   close();
   open(OpenMode::kReadWrite);
   EXPECT_EQ(read(), expected_);
+}
+
+TEST_F(OverlayPartsTest, TheRestOfAFileIsCopiedAtTheEndIfTheHostHasJustReplacedIt) {
+  change();
+  close();
+  open(OpenMode::kReadWrite, kWholeBytes, Commits::kGrouped);
+  Awaited listener;
+  ASSERT_OK(overlay_->listen(&listener));
+  EXPECT_EQ(read_own(), "AGENT");
+  ASSERT_OK(host_->listen(nullptr));  // no event comes in time
+  std::filesystem::remove(path("/large"));
+  ASSERT_OK(overlay_->listen(nullptr));
+  close();
+  open(OpenMode::kReadWrite);
+  EXPECT_EQ(read(), expected_);
+}
+
+TEST_F(OverlayPartsTest, ARangeThatIsNoneIsAnErrorAndNeverALoop) {
+  change();
+  Inode node = lookup_own();
+  for (std::vector<ByteRange> wrong : {std::vector<ByteRange>{{0, 0}},
+                                       {{kPartsBytes, kPartsBytes}},
+                                       {{std::uint64_t{0} - 4096, std::uint64_t{0} - 1}},
+                                       {{0, std::uint64_t{1} << 63}},
+                                       {{0, 5000}, {4096, 8192}}}) {
+    {
+      auto unit = rows_->begin(UnitAccess::kWrite).value();
+      ASSERT_OK(rows_->set_base_ranges(node, wrong));
+      ASSERT_OK(unit->commit());
+    }
+    close();
+    open(OpenMode::kReadWrite);
+    EXPECT_EQ(error_of(overlay_->seek_hole(lstat(*overlay_, "/large")->inode, 0)), Code::kCorrupt) << wrong[0].begin;
+    EXPECT_EQ(error_of(read_file(*overlay_, "/large")), Code::kCorrupt) << wrong[0].begin;
+  }
+}
+
+TEST_F(OverlayPartsTest, AFileBehindALinkThatReplacesItsDirectoryIsNotFollowed) {
+  std::filesystem::create_directory(path("/sub"));
+  put("/sub/large", large_);
+  ASSERT_EQ(::setxattr(path("/sub/large").c_str(), "user.x", "1", 1, 0), 0);
+  // Refused after it was copied: an untouched copy.
+  Inode node = lstat(*overlay_, "/sub/large")->inode;
+  ASSERT_EQ(error_of(overlay_->set_xattr(node, "user.x", as_bytes("2"), XattrMode::kCreate)), Code::kExists);
+  std::filesystem::rename(path("/sub"), path("/away"));
+  std::filesystem::create_directory(path("/other"));
+  put("/other/large", "elsewhere");
+  std::filesystem::create_directory_symlink("other", path("/sub"));
+  close();
+  open(OpenMode::kReadWrite);
+  EXPECT_EQ(error_of(read_file(*overlay_, "/sub/large")), Code::kIo);
 }
 
 TEST_F(OverlayPartsTest, NothingIsCopiedBecauseAnApplyReplacesTheFile) {

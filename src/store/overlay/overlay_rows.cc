@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "base/limits.h"
 #include "base/path.h"
 #include "db/statement.h"
 #include "db/transaction.h"
@@ -510,7 +513,16 @@ Result<std::vector<ByteRange>> OverlayRows::list_base_ranges(Inode upper) {
   sql_->list_ranges.bind(1, upper.value);
   Rows rows = sql_->list_ranges.rows();
   while (WARREN_TRY(rows.next())) {
-    ranges.push_back({static_cast<std::uint64_t>(rows.integer(0)), static_cast<std::uint64_t>(rows.integer(1))});
+    ByteRange range{static_cast<std::uint64_t>(rows.integer(0)), static_cast<std::uint64_t>(rows.integer(1))};
+    bool is_valid =
+        range.begin < range.end && range.end <= limits::kFileBytes;  // a negative number is a large one here
+    if (!is_valid || (!ranges.empty() && range.begin < ranges.back().end)) {
+      return Error(Code::kCorrupt,
+                   fmt::format("the agent file is damaged: node {} takes bytes {} to {} from the base", upper.value,
+                               rows.integer(0), rows.integer(1)),
+                   "`warren fsck` lists what is damaged");
+    }
+    ranges.push_back(range);
   }
   return ranges;
 }
