@@ -88,7 +88,7 @@ class Merging(Repository):
         self.begin(**{".gitignore": "x\n"})
         overlaid.write(self.base / "x", "same\n")
         self.agent(then=lambda p: (self.git("add", "-f", "x", cwd=p), self.git("commit", "-qm", "x", cwd=p)))
-        self.assertIn("publishes what you do not track: /x", self.apply(fails=True))
+        self.assertIn("pushing the branch would publish files that you do not track: /x", self.apply(fails=True))
         done = self.shell(self.advice(self.apply("--yes"), "git merge"))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.read("x"), "same\n")
