@@ -142,7 +142,7 @@ Status add_unmerged(const AgentOverlay& overlay, const std::vector<TreeChange>& 
   if (!git) return Ok{};
   for (const TreeChange& change : changes) {
     bool is_unmerged = std::find(git->unmerged.begin(), git->unmerged.end(), change.path) != git->unmerged.end();
-    if (is_unmerged) result.conflicts.push_back({change.path, "git has not merged it in the session"});
+    if (is_unmerged) result.conflicts.push_back({change.path, "it has unresolved merge conflicts in the session"});
   }
   return Ok{};
 }

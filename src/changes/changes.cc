@@ -6,6 +6,7 @@
 
 #include "base/path.h"
 #include "changes/compare.h"
+#include "changes/left_out.h"
 #include "changes/pinned/as_committed.h"
 #include "changes/pinned/pinned_git.h"
 #include "changes/upper/tree_finder.h"
@@ -55,18 +56,11 @@ class Lister {
   // that are empty, and some are there only for what was in them (changes/pinned/frozen_tree.h). One with a change in
   // it has to be made again.
   void leave_out_lost_dirs() {
-    std::unordered_set<std::string> left_out;
-    std::string_view last;                                                        // that stays
-    for (auto change = changes_.rbegin(); change != changes_.rend(); ++change) {  // children before parents
-      const UpperNode* node = tree_->find(change->path);
-      bool is_lost = change->kind == TreeChangeKind::kAdded && node != nullptr && node->node.is_directory() &&
-                     !node->there && node->origin != nullptr && node->origin->base_path == node->place;
-      bool is_needed = !last.empty() && is_at_or_below(last, change->path);
-      if (is_lost && !is_needed) left_out.insert(change->path);
-      else last = change->path;
-    }
-    if (left_out.empty()) return;
-    std::erase_if(changes_, [&](const TreeChange& change) { return left_out.contains(change.path); });
+    leave_out_empty_dirs(changes_, [&](const TreeChange& change) {
+      const UpperNode* node = tree_->find(change.path);
+      return change.kind == TreeChangeKind::kAdded && node != nullptr && node->node.is_directory() && !node->there &&
+             node->origin != nullptr && node->origin->base_path == node->place;
+    });
   }
 
   Status find_hidden() {

@@ -71,8 +71,7 @@ Result<std::optional<std::string>> find_reason(const AgentOverlay& overlay, cons
     == *change.committed;
     return is_same ? std::optional<std::string>() : std::optional("it differs from the version that was committed"s);
   }
-  if (change.is_set_back)
-    return std::optional("it is as the agent's last commit has it, and the base has a newer commit"s);
+  if (change.is_set_back) return std::optional("it matches the agent's last commit, but the base has a newer one"s);
   if (change.is_unseen) {
     bool are_dirs = change.before->is_directory() && change.after && change.after->is_directory();
     return are_dirs ? std::optional<std::string>() : std::optional(describe(change));
@@ -132,7 +131,8 @@ Result<std::vector<ApplyConflict>> find_conflicts(const AgentOverlay& overlay, c
     ApplyConflict conflict{change.path, *std::move(why)};
     conflict.is_deletion = change.kind == TreeChangeKind::kDeleted;
     conflict.is_incomplete = WARREN_TRY(is_missing_parts(overlay, change));
-    if (conflict.is_incomplete) conflict.why += ", and a part of the agent's version was only there and is lost";
+    if (conflict.is_incomplete)
+      conflict.why += ", and part of the agent's version existed only in the base and is lost";
     conflicts.push_back(std::move(conflict));
   }
   return conflicts;

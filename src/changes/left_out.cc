@@ -13,6 +13,14 @@ void insert_dirs(std::string_view path, std::unordered_set<std::string_view>& di
   while (path != "/" && dirs.insert(path).second) path = split_parent(path).parent;
 }
 
+void remove_those(std::vector<TreeChange>& changes, const std::vector<bool>& out) {
+  std::vector<TreeChange> kept;
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    if (!out[i]) kept.push_back(std::move(changes[i]));
+  }
+  changes = std::move(kept);
+}
+
 }  // namespace
 
 std::vector<bool> find_left_out(const std::vector<TreeChange>& changes,
@@ -38,12 +46,20 @@ std::vector<bool> find_left_out(const std::vector<TreeChange>& changes,
 }
 
 void leave_out(std::vector<TreeChange>& changes, const std::function<bool(const TreeChange&)>& is_out) {
-  std::vector<bool> out = find_left_out(changes, is_out);
-  std::vector<TreeChange> kept;
+  remove_those(changes, find_left_out(changes, is_out));
+}
+
+void leave_out_empty_dirs(std::vector<TreeChange>& changes, const std::function<bool(const TreeChange&)>& may_go) {
+  std::vector<bool> out(changes.size());
+  std::unordered_set<std::string_view> needed;
   for (std::size_t i = 0; i < changes.size(); ++i) {
-    if (!out[i]) kept.push_back(std::move(changes[i]));
+    out[i] = may_go(changes[i]);
+    if (!out[i]) insert_dirs(changes[i].path, needed);
   }
-  changes = std::move(kept);
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    if (needed.contains(changes[i].path)) out[i] = false;
+  }
+  remove_those(changes, out);
 }
 
 }  // namespace warren

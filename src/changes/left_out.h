@@ -16,4 +16,7 @@ std::vector<bool> find_left_out(const std::vector<TreeChange>& changes,
 // Removes them.
 void leave_out(std::vector<TreeChange>& changes, const std::function<bool(const TreeChange&)>& is_out);
 
+// Removes the changes of directories that `may_go` names, except those that another change is in.
+void leave_out_empty_dirs(std::vector<TreeChange>& changes, const std::function<bool(const TreeChange&)>& may_go);
+
 }  // namespace warren

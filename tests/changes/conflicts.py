@@ -285,6 +285,32 @@ class Conflicts(Case):
         self.assertEqual(self.read("secret"), "two\n")
 
 
+class Exchanged(Case):
+    def test_after_an_apply_of_exchanged_directories_an_edit_of_either_file_is_a_conflict(self):
+        self.fill(A__f=os.urandom(300_000), B__f=os.urandom(300_000))  # too large to keep what the agent saw
+
+        def change(point):
+            os.rename(point + "/A", point + "/t")
+            os.rename(point + "/B", point + "/A")
+            os.rename(point + "/t", point + "/B")
+            for name in ("A/f", "B/f"):
+                overlaid.write(f"{point}/{name}.new", os.urandom(300_000))
+                os.rename(f"{point}/{name}.new", f"{point}/{name}")
+
+        def write(point):
+            for name in ("A/f", "B/f"):
+                with open(f"{point}/{name}", "r+b") as file:
+                    file.write(b"more")
+        self.w.change(change)
+        self.w.warren("apply", "--exclude", "f", self.w.id)
+        overlaid.write(self.base / "A/f", "of the user\n")
+        overlaid.write(self.base / "B/f", "of the user\n")
+        self.w.change(write)
+        for path in ("/A/f", "/B/f"):
+            self.assertIn(f"conflict: {path}: ", self.w.fails("apply", self.w.id, path))
+        self.assertEqual((self.read("A/f"), self.read("B/f")), ("of the user\n", "of the user\n"))
+
+
 if __name__ == "__main__":
     mounted.need_fuse()
     unittest.main()

@@ -5,6 +5,7 @@
 
 Needs root and /dev/fuse; the test of a killed apply needs strace.
 """
+import itertools
 import mmap
 import os
 import pathlib
@@ -296,6 +297,50 @@ class InUse(MountedCase):
         self.apply()
         self.assertEqual(self.read("log"), "base\n2\n")
         self.check_clean()
+
+    def mark(self):
+        """Whether the agent file says that the base is about to change."""
+        database = sqlite3.connect(self.w.file)
+        (count,) = database.execute("SELECT count(*) FROM wr_apply").fetchone()
+        database.close()
+        return count > 0
+
+    def test_after_a_killed_undo_the_session_has_what_it_undid(self):
+        """Killed at each write to the agent file and at each removal; the last one is that of its record."""
+        for call, nth in itertools.product(("pwrite64", "fdatasync", "unlinkat", "unlink"), range(1, 5)):
+            with self.subTest(call=call, nth=nth):
+                self.doCleanups()
+                self.setUp()
+                self.begin(d__y="y\n", other="other\n")
+                os.rename(self.point / "d", self.point / "e")
+                (self.point / "n").write_text("n\n")
+                self.apply()
+                done = subprocess.run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e",
+                                       f"inject={call}:signal=KILL:when={nth}", mounted.program(), "undo", self.w.id],
+                                      cwd=self.w.home, env=self.w.environment(), capture_output=True, timeout=60)
+                if done.returncode != 0:
+                    self.assertNotEqual(self.w.records(), [])
+                    self.w.run("undo", self.w.id)
+                self.assertEqual((self.w.records(), self.mark()), ([], False))
+                self.assertEqual((self.read("d/y"), (self.base / "n").exists()), ("y\n", False))
+                self.assertEqual(self.w.changes(), ["R d /d -> /e", "A f /n"])
+                self.apply()
+                self.assertEqual((self.read("e/y"), self.read("n")), ("y\n", "n\n"))
+                self.end()
+
+    def test_the_mark_of_an_undo_that_fails_stays_until_it_is_taken_back(self):
+        self.begin(a="1\n", b="1\n")
+        (self.point / "a").write_text("2\n")
+        (self.point / "b").write_text("2\n")
+        self.apply()
+        done = subprocess.run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=renameat2:error=EIO:when=2+",
+                               mounted.program(), "undo", self.w.id], cwd=self.w.home, env=self.w.environment(),
+                              capture_output=True, timeout=60)
+        self.assertIn(b"taking it back failed too", done.stderr)
+        self.assertTrue(self.mark())
+        self.w.run("undo", "--list", self.w.id)
+        self.assertEqual((self.mark(), self.w.records()), (False, []))
+        self.end()
 
     def test_after_an_undo_what_was_renamed_is_renamed_again(self):
         self.begin(a__x="x\n", d__y="y\n", other="other\n")

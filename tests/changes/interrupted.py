@@ -105,6 +105,23 @@ class Interrupted(Case):
         self.w.warren("apply", self.w.id)
         self.assertEqual((self.read("a"), self.w.staging(), self.w.records()), ("2\n", [], []))
 
+    def test_a_session_forgets_the_mark_of_an_apply_that_was_killed_while_it_staged(self):
+        self.fill(a="1\n")
+        self.write("/a", "2\n")
+
+        def mark():
+            database = sqlite3.connect(self.w.file)
+            (found,) = database.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'wr_apply'").fetchone()
+            rows = database.execute("SELECT length(intent) FROM wr_apply").fetchall() if found else []
+            database.close()
+            return rows
+        subprocess.run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=mkdirat:signal=KILL:when=1", mounted.program(),
+                        "apply", self.w.id], cwd=self.w.home, env=self.w.environment(), capture_output=True)
+        self.assertEqual((mark(), self.read("a")), ([(0,)], "1\n"))
+        self.w.change(lambda point: self.assertEqual(mark(), []))
+        self.w.warren("apply", self.w.id)
+        self.assertEqual((self.read("a"), self.w.staging(), self.w.records()), ("2\n", [], []))
+
     def test_a_file_in_a_deleted_directory_that_is_changed_meanwhile_is_not_lost(self):
         self.fill(d__x="old x\n", d__y="old y\n")
         self.fs("rm", "-r", "/d")

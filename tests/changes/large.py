@@ -132,7 +132,7 @@ class Large(MountedCase):
                 self.assertEqual(raised.exception.errno, errno.EIO)
         self.end()
         refused = self.w.fails("apply", self.w.id)
-        self.assertIn("conflict: /big: it was changed in the base, and a part of the agent's version was only there and is lost",
+        self.assertIn("conflict: /big: it was changed in the base, and part of the agent's version existed only in the base and is lost",
                       refused)
         self.assertNotIn("--force takes", refused)
         forced = self.w.fails("apply", "--force", self.w.id)

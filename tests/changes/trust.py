@@ -384,6 +384,39 @@ class Programs(Case):
         self.w.warren("apply", self.w.id)
 
 
+class Rows(Case):
+    """Paths in the file that Warren would not write."""
+
+    def put(self, statement):
+        database = sqlite3.connect(self.w.file)
+        database.execute(statement)
+        database.commit()
+        database.close()
+
+    def test_a_whiteout_without_its_slash_is_one_in_the_root(self):
+        self.fill(foo="1\n", other="1\n")
+        self.put("INSERT INTO fs_whiteout (path, parent_path, created_at) VALUES ('foo', '', 1)")
+        self.assertEqual(self.w.changes(), ["D f /foo"])
+        self.w.warren("discard", "--yes", self.w.id, "/foo")
+        self.assertEqual((self.w.changes(), self.fs("cat", "/foo")), ([], b"1\n"))
+        self.put("INSERT INTO fs_whiteout (path, parent_path, created_at) VALUES ('foo', '', 1)")
+        self.put("INSERT INTO fs_whiteout (path, parent_path, created_at) VALUES ('some/where', '', 1)")
+        self.w.warren("apply", "--force", self.w.id)
+        self.assertEqual((sorted(os.listdir(self.base)), self.w.changes()), (["other"], []))
+
+    def test_a_relative_path_of_the_base_is_an_error(self):
+        self.fill(a="1\n")
+        self.write("/a", "2\n")
+        for statement in ("INSERT INTO wr_lost_link (base_path, base_ino, at, at_nsec) VALUES ('foo', 1, 1, 1)",
+                          "UPDATE wr_origin SET base_path = 'foo'"):
+            with self.subTest(statement):
+                self.put("DELETE FROM wr_lost_link")
+                self.put(statement)
+                for words in (("diff",), ("discard", "--yes"), ("apply",)):
+                    self.assertIn("the agent file names 'foo' as a path of the base", self.w.fails(*words, self.w.id, timeout=60))
+        self.assertEqual(self.read("a"), "1\n")
+
+
 if __name__ == "__main__":
     mounted.need_fuse()
     unittest.main()

@@ -15,7 +15,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import overlaid
-from case import MountedCase
+from case import Case, MountedCase
 
 
 class Unseen(MountedCase):
@@ -147,6 +147,19 @@ class Unseen(MountedCase):
         self.agent("echo more >>y")
         self.refused()
         self.end()
+
+
+class LostDirectory(Case):
+    def test_a_new_file_in_a_directory_that_the_base_has_lost_is_applied(self):
+        """Names that sort between a directory and its entries: '.', '-' and ' ' come before '/'."""
+        self.fill(a__x="x\n", **{"a.txt": "1\n", "a-b": "1\n"})
+        self.write("/a/new", "new\n")
+        self.write("/a.txt", "2\n")
+        self.write("/a-b", "2\n")
+        shutil.rmtree(self.base / "a")
+        self.assertEqual(self.w.changes(), ["A d /a", "M f /a-b", "M f /a.txt", "A f /a/new"])
+        self.w.warren("apply", "--force", self.w.id)
+        self.assertEqual([self.read(name) for name in ("a/new", "a.txt", "a-b")], ["new\n", "2\n", "2\n"])
 
 
 if __name__ == "__main__":

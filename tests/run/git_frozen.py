@@ -417,7 +417,7 @@ class WhatTheAgentDoes(Frozen):
         self.write("dir", "a file now\n")
         self.commit("another type")
         self.inside("git checkout -q .")
-        self.assertIn("conflict: /dir: it is as the agent's last commit has it", self.warren("apply", "session:s", status=1))
+        self.assertIn("conflict: /dir: it matches the agent's last commit", self.warren("apply", "session:s", status=1))
         self.assertEqual((self.base / "dir").read_text(), "a file now\n")
 
     def test_a_deleted_file_that_the_host_has_rewritten_is_no_conflict(self):

@@ -220,6 +220,18 @@ Result<bool> is_interrupted(Agent& agent) {
                      [&](const ApplyRecord& record) { return record.staging == *name && record.intent; });
 }
 
+Result<bool> remove_dead_mark(Agent& agent) {
+  std::optional<AgentOverlay> overlay = agent.overlay();
+  if (!overlay || agent.store().is_read_only()) return false;
+  std::optional<std::string> name = WARREN_TRY(find_apply_intent(agent.store()));
+  if (!name || !name->empty()) return false;
+  auto base = WARREN_TRY(HostTree::open(overlay->base_path));
+  WARREN_TRY(base->lock());
+  if (WARREN_TRY(is_undo_interrupted(overlay->base_path))) return false;
+  WARREN_TRY(remove_apply_mark(agent.store()));  // not an intent of an apply that came and was killed since
+  return true;
+}
+
 Result<std::optional<Recovery>> recover_apply(Agent& agent) {
   std::optional<Recovery> recovery;
   std::optional<AgentOverlay> overlay = agent.overlay();

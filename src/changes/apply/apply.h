@@ -62,6 +62,11 @@ struct Recovery {
 // so. Reads only; the agent may be open read-only. Also true while another process is applying.
 Result<bool> is_interrupted(Agent& agent);
 
+// Removes the mark of an apply that was killed before it wrote anything (store/overlay/apply_log.h): it would keep a
+// session from following the base. An apply that is under way holds the base's lock; the mark of an undo stays until
+// that is finished. Returns whether there was one.
+Result<bool> remove_dead_mark(Agent& agent);
+
 // Finishes an interrupted apply, or undoes it if that is impossible, and removes staging directories of applies that
 // ended or never began. Acts only on what our records name (changes/apply/apply_record.h), whatever the agent file
 // says, and removes nothing that could not be restored. nullopt if nothing was under way. kBusy while another apply to

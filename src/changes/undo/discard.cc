@@ -302,8 +302,8 @@ class GitOfSession {
     }
     if (!is_any || is_all) return is_any;
     return Error(Code::kInvalid,
-                 "the agent's HEAD, index, branches and settings of git are dropped together or not at all",
-                 "name .git to drop everything in it, its commits too");
+                 "the HEAD, index, branches and git settings of the session can only be dropped together",
+                 "name .git to drop all of it, including commits");
   }
 
  private:

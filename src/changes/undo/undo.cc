@@ -123,20 +123,24 @@ void follow_device(Intent& intent, std::uint64_t before, std::uint64_t now) {
   }
 }
 
-// After all steps: keeps what was replaced, and forgets what was undone. Returns why this undo cannot be undone, if it
-// cannot.
-Result<std::optional<std::string>> finish_undo(HostTree& base, const ApplyRecord& record, std::int64_t now) {
+// After all steps: keeps what was replaced, forgets what was undone, and updates the agent. The record goes last:
+// whoever finds it calls this again, and each part that is done already changes nothing. Returns notes for the user.
+Result<std::vector<std::string>> finish_undo(HostTree& base, const ApplyRecord& record, Clock& clock) {
   std::string undone = WARREN_TRY(kept_dir(record.undoes));
   WARREN_TRY(remove_kept(undone));
-  std::optional<std::string> note = keep_for_undo(base, record, now);
+  std::optional<std::string> not_kept = keep_for_undo(base, record, clock.now().seconds);
   WARREN_TRY(Staging::remove(base, record).within("clean up after the undo"));
+  std::vector<std::string> notes = report_undo(record, clock);
+  if (not_kept) notes.insert(notes.begin(), *std::move(not_kept));
   WARREN_TRY(remove_record(record));
-  return note;
+  return notes;
 }
 
-// After an error: restores what was done so far. Returns what could not be restored.
-Result<std::vector<LeftNode>> give_up_undo(HostTree& base, ApplyRecord& record) {
+// After an error: restores what was done so far. Returns what could not be restored. Until then a session in use does
+// not follow the base: it would take over versions that go again.
+Result<std::vector<LeftNode>> give_up_undo(HostTree& base, ApplyRecord& record, Clock& clock) {
   WARREN_TRY(roll_back(base, record));
+  unmark_undo(record, clock);
   if (!keeps_nodes(record)) {
     WARREN_TRY(Staging::remove(base, record));
     WARREN_TRY(remove_record(record));
@@ -153,16 +157,17 @@ Result<std::optional<UndoRecovery>> recover_undo(HostTree& base, ApplyRecord& re
     Status done = Error(Code::kConflict, "taking it back had begun");
     if (record.state != ApplyState::kRollingBack) done = perform(base, record, Attempt::kAfterCrash);
     if (!done.ok()) {
-      recovery.left = WARREN_TRY(give_up_undo(base, record));
+      recovery.left = WARREN_TRY(give_up_undo(base, record, clock));
       recovery.is_finished = false;
       recovery.reason = done.error().message();
       return std::optional(std::move(recovery));
     }
   }
   if (record.state == ApplyState::kPerformed) {
-    recovery.note = WARREN_TRY(finish_undo(base, record, clock.now().seconds));
+    recovery.notes = WARREN_TRY(finish_undo(base, record, clock));
     return std::optional(std::move(recovery));
   }
+  if (record.state == ApplyState::kRolledBack) unmark_undo(record, clock);
   WARREN_TRY(Staging::remove(base, record));
   WARREN_TRY(remove_record(record));
   return std::optional<UndoRecovery>();
@@ -249,9 +254,8 @@ Result<Undone> undo(const KeptApply& kept, Clock& clock) {
   mark_undo(record, clock);
   Status done = perform(*base, record, Attempt::kFirst);
   if (!done.ok()) {
-    unmark_undo(record, clock);
     Error why = std::move(done).take_error();
-    Result<std::vector<LeftNode>> left = give_up_undo(*base, record);
+    Result<std::vector<LeftNode>> left = give_up_undo(*base, record, clock);
     if (!left.ok()) {
       return std::move(why).with_hint(
           fmt::format("taking it back failed too ({}); `warren undo --list` tries again", left.error().message()));
@@ -259,15 +263,15 @@ Result<Undone> undo(const KeptApply& kept, Clock& clock) {
     if (left->empty()) return why;
     return std::move(why).with_hint(fmt::format("the undo was taken back, except {}", describe(*left)));
   }
-  prepared->note = WARREN_TRY(finish_undo(*base, record, clock.now().seconds));
-  prepared->record = std::move(record);
+  prepared->notes = WARREN_TRY(finish_undo(*base, record, clock));
   return prepared;
 }
 
 Result<bool> is_undo_interrupted(const std::string& base) {
   std::vector<ApplyRecord> records = WARREN_TRY(list_all_records());
   return std::any_of(records.begin(), records.end(), [&](const ApplyRecord& record) {
-    return record.kind == RecordKind::kUndo && record.base == base && is_under_way(record);
+    bool is_unfinished = is_under_way(record) || record.state == ApplyState::kPerformed;
+    return record.kind == RecordKind::kUndo && record.base == base && is_unfinished;
   });
 }
 

@@ -40,11 +40,10 @@ std::optional<std::string> keep_for_undo(HostTree& base, const ApplyRecord& reco
 struct Undone {
   std::vector<ApplyConflict> conflicts;  // what was changed since: then nothing was written
   std::vector<std::string> paths;
-  ApplyRecord record;  // of the undo, with its steps; for report_undo (changes/undo/undone_changes.h)
-  std::optional<std::string> note;
+  std::vector<std::string> notes;  // why the undo cannot be undone in turn, and what the agent does not know
 };
-// kConflict if the base is another directory now, kBusy while another apply to it runs, or if another undo in it was
-// interrupted.
+// Also updates the agent that the apply was of. kConflict if the base is another directory now, kBusy while another
+// apply to it runs, or if another undo in it was interrupted.
 Result<Undone> undo(const KeptApply& kept, Clock& clock);
 
 // Whether an undo in this base was interrupted, or is under way.
@@ -52,11 +51,11 @@ Result<bool> is_undo_interrupted(const std::string& base);
 // Finishes the undos that were interrupted and that `which` chooses, or takes them back.
 struct UndoRecovery {
   ApplyRecord record;
-  std::optional<Error> failure = {};     // neither was possible; kBusy: it is under way
-  bool is_finished = false;              // else it was taken back
-  std::string reason = {};               // why it was taken back
-  std::vector<LeftNode> left = {};       // what was not taken back, because somebody had changed it or taken its place
-  std::optional<std::string> note = {};  // why the finished undo cannot be undone in turn
+  std::optional<Error> failure = {};    // neither was possible; kBusy: it is under way
+  bool is_finished = false;             // else it was taken back
+  std::string reason = {};              // why it was taken back
+  std::vector<LeftNode> left = {};      // what was not taken back, because somebody had changed it or taken its place
+  std::vector<std::string> notes = {};  // as in Undone
 };
 using UndoChoice = std::function<bool(const ApplyRecord&)>;
 Result<std::vector<UndoRecovery>> recover_undos(const UndoChoice& which, Clock& clock);

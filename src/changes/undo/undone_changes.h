@@ -24,7 +24,8 @@ void unmark_undo(const ApplyRecord& undo, Clock& clock);
 Status take_up_undone(const AgentOverlay& overlay, const Intent& intent);
 
 // Does that for the agent that a finished undo belongs to, and adds the undo to its audit trail, if the agent still
-// exists. The undo itself is done, so what fails is returned as notes for the user.
+// exists. The undo itself is done, so what fails is returned as notes for the user. May be called again after a crash:
+// only the trail has the undo twice if it came between its last change and the removal of the record.
 std::vector<std::string> report_undo(const ApplyRecord& undo, Clock& clock);
 
 }  // namespace warren

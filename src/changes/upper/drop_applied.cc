@@ -77,20 +77,34 @@ class Dropper {
       follows.base_path = *std::move(now);
       WARREN_TRY(overlay_.upper.put_origin(follows));
     }
+    WARREN_TRY(follow_covers());
+    return follow_lost_links();
+  }
+
+  // All old names are removed first: the new name of one may be the old name of another.
+  Status follow_covers() {
+    std::vector<Cover> moved;
     for (const auto& [place, row] : tree_.covers()) {
-      std::optional<std::string> now = moved_to(moves, place, split_parent(place).parent);
+      std::optional<std::string> now = moved_to(moves_, place, split_parent(place).parent);
       if (!now) continue;
       WARREN_TRY(overlay_.upper.remove_cover(place));
-      WARREN_TRY(overlay_.upper.put_cover({.base_path = *std::move(now), .seen = row.seen, .at = row.at}));
+      moved.push_back({.base_path = *std::move(now), .seen = row.seen, .at = row.at});
     }
+    for (const Cover& cover : moved) WARREN_TRY(overlay_.upper.put_cover(cover));
+    return Ok{};
+  }
+
+  Status follow_lost_links() {
     std::vector<LostLink> lost = WARREN_TRY(overlay_.upper.list_lost_links());
+    std::vector<LostLink> moved;
     for (LostLink& link : lost) {
-      std::optional<std::string> now = moved_to(moves, link.base_path, split_parent(link.base_path).parent);
+      std::optional<std::string> now = moved_to(moves_, link.base_path, split_parent(link.base_path).parent);
       if (!now) continue;
       WARREN_TRY(overlay_.upper.remove_lost_link(link.base_path));
       link.base_path = *std::move(now);
-      WARREN_TRY(overlay_.upper.put_lost_link(link));
+      moved.push_back(std::move(link));
     }
+    for (const LostLink& link : moved) WARREN_TRY(overlay_.upper.put_lost_link(link));
     return Ok{};
   }
 
@@ -276,7 +290,7 @@ class Dropper {
     }
     written = as_written(change, *written);
     // A copy without a name showed under a name of the base, and what a whiteout does not hide was not removed.
-    bool was_removed = other != nullptr || change.kind != TreeChangeKind::kModified || has_whiteout(path);
+    bool was_removed = other != nullptr || change.kind != TreeChangeKind::kModified || tree_.find_gap(path) != nullptr;
     if (!was_removed) return Ok{};
     changed_.push_back(path);
     WARREN_TRY(overlay_.upper.put_cover({.base_path = change.path, .seen = written, .at = {}}));
@@ -290,10 +304,6 @@ class Dropper {
     if (!is_same_kind || is_copy) return Ok{};
     return other->node.is_directory() ? edit_.uncover(path, change.path)
                                       : record_origin(*other, change.path, written, Written::kPartly);
-  }
-
-  bool has_whiteout(std::string_view path) const {
-    return std::ranges::any_of(tree_.gaps(), [&](const UpperGap& gap) { return gap.path == path; });
   }
 
   // A copy that the agent has renamed since is now one of what we have written.

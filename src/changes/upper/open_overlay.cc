@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "base/path.h"
-#include "changes/undo/undone_changes.h"
 
 namespace warren {
 
@@ -24,23 +23,31 @@ Result<OverlayAgent> open_overlay(const AgentOptions& options, Clock& clock) {
   return OverlayAgent{std::move(agent), *overlay};
 }
 
+namespace {
+
+Result<std::vector<UndoRecovery>> recover_undos_of(const std::string& id, Clock& clock) {
+  std::optional<std::string> base;
+  {
+    auto agent = WARREN_TRY(Agent::open({.id_or_path = id, .layers = Layers::kOwn}, clock));
+    base = agent->base();
+  }
+  auto is_of_base = [&](const ApplyRecord& record) { return record.base == base; };
+  std::vector<UndoRecovery> undos = WARREN_TRY(recover_undos(is_of_base, clock));
+  for (UndoRecovery& undo : undos) {
+    if (undo.failure) return std::move(*undo.failure);
+  }
+  return undos;
+}
+
+}  // namespace
+
 Result<RecoveredAgent> open_and_recover(const std::string& id, Clock& clock) {
+  // An undo updates the agent, and is finished first: a session in use must not follow the base before that.
+  std::vector<UndoRecovery> undos = WARREN_TRY(recover_undos_of(id, clock));
   std::optional<Recovery> recovery;
-  std::vector<UndoRecovery> undos;
   {
     OverlayAgent before = WARREN_TRY(open_overlay(id, OpenMode::kReadWrite, clock));
-    auto is_of_base = [&](const ApplyRecord& record) { return record.base == before.overlay.base_path; };
-    undos = WARREN_TRY(recover_undos(is_of_base, clock));
-    for (UndoRecovery& undo : undos) {
-      if (undo.failure) return std::move(*undo.failure);
-    }
     recovery = WARREN_TRY(recover_apply(*before.agent).within("finish an interrupted apply"));
-  }
-  for (UndoRecovery& undo : undos) {
-    if (!undo.is_finished) continue;
-    for (const std::string& note : report_undo(undo.record, clock)) {
-      undo.note = undo.note ? *undo.note + "\n" + note : note;
-    }
   }
   OverlayAgent opened = WARREN_TRY(open_overlay(id, OpenMode::kReadWrite, clock));
   return RecoveredAgent{std::move(opened), std::move(recovery), std::move(undos)};

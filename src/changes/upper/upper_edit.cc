@@ -8,6 +8,7 @@
 #include "agent/agent_state.h"
 #include "base/limits.h"
 #include "base/path.h"
+#include "changes/apply/apply.h"
 #include "changes/compare.h"
 #include "changes/pinned/frozen_tree.h"
 #include "changes/pinned/merged_work.h"
@@ -64,6 +65,11 @@ Result<Dropped> drop_untouched(Agent& agent) {
 
 Result<ToServe> open_to_serve(const AgentOptions& options, Clock& clock) {
   auto agent = WARREN_TRY(Agent::open(options, clock));
+  Result<bool> unmarked = remove_dead_mark(*agent);  // it fails while an apply is under way
+  if (unmarked.ok() && *unmarked) {
+    WARREN_TRY(agent->close());
+    agent = WARREN_TRY(Agent::open(options, clock));
+  }
   Result<bool> settled = settle_merged(*agent);  // if it fails, more is a change than has to be
   if (settled.ok() && *settled) {
     WARREN_TRY(agent->close());

@@ -59,8 +59,7 @@ const Cover* UpperTree::find_cover(std::string_view base_path) const {
     auto found = covers_.find(std::string(at));
     if (nearest == nullptr && found != covers_.end()) nearest = &found->second;
     // What is below a covered name does not show: there, a record holds even if nothing else has the name.
-    if (!covered_.contains(std::string(at))) continue;
-    if (nearest != nullptr) return nearest;
+    if (nearest != nullptr && covered_.contains(std::string(at))) return nearest;
   }
   return nullptr;
 }

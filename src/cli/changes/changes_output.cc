@@ -45,7 +45,7 @@ void print_recovery(Output& err, const UndoRecovery& recovery) {
   err.print("an undo in {} was interrupted; it {}\n", err.name(recovery.record.base),
             recovery.is_finished ? "is finished now" : fmt::format("was taken back ({})", err.name(recovery.reason)));
   for (const LeftNode& node : recovery.left) err.line("except " + err.name(describe(node)));
-  if (recovery.note) err.line(err.name(*recovery.note));
+  for (const std::string& note : recovery.notes) err.line(err.name(note));
 }
 
 std::string_view type_word_of(const TreeChange& change) { return type_word(change.node().mode); }

@@ -7,7 +7,6 @@
 #include "agent/sessions.h"
 #include "base/path.h"
 #include "changes/undo/undo.h"
-#include "changes/undo/undone_changes.h"
 #include "changes/upper/tree_finder.h"
 #include "cli/changes/apply_consent.h"
 #include "cli/changes/changes_output.h"
@@ -158,12 +157,6 @@ Result<KeptApply> choose_kept(const Arguments& args) {
                "what there is");
 }
 
-void update_agent(Context& context, const ApplyRecord& undo) {
-  for (const std::string& note : report_undo(undo, context.clock)) {
-    context.err.line(fmt::format("warren: {}", context.err.name(note)));
-  }
-}
-
 // Finishes interrupted undos, and returns those that are what this command asks for: doing it again would undo one more
 // apply. Those of other agents in the same base must be finished before anything else is undone there.
 Result<std::vector<UndoRecovery>> recover_asked(Context& context, const Arguments& args) {
@@ -178,7 +171,6 @@ Result<std::vector<UndoRecovery>> recover_asked(Context& context, const Argument
   for (UndoRecovery& one : recovered) {
     if (one.failure && !args.has("list")) return std::move(*one.failure);
     print_recovery(context.err, one);
-    if (one.is_finished) update_agent(context, one.record);
   }
   std::erase_if(recovered, [&](const UndoRecovery& one) { return !asked(one.record); });
   return recovered;
@@ -186,8 +178,7 @@ Result<std::vector<UndoRecovery>> recover_asked(Context& context, const Argument
 
 Result<Exit> undo_kept(Context& context, const Arguments& args, const KeptApply& kept) {
   Undone undone = WARREN_TRY(undo(kept, context.clock));
-  if (undone.note) context.err.line(*undone.note);
-  if (undone.conflicts.empty()) update_agent(context, undone.record);
+  for (const std::string& note : undone.notes) context.err.line(context.err.name(note));
   if (args.has("json")) {
     Json conflicts = Json::array();
     for (const ApplyConflict& conflict : undone.conflicts) {

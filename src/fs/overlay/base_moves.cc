@@ -31,7 +31,7 @@ class NaturalPaths {
 
   // nullopt for a directory without a name.
   Result<std::optional<std::string>> find(Inode dir, int depth = 0) {
-    if (depth > limits::kTreeDepth) return Error(Code::kCorrupt, "a directory of the agent is inside itself");
+    if (depth > limits::kTreeDepth) return Error(Code::kCorrupt, "the agent file has a directory loop");
     std::vector<EntryName> names = WARREN_TRY(upper_.list_names_of(dir));
     if (names.empty()) return std::optional<std::string>();
     const EntryName& name = names.front();
@@ -111,14 +111,19 @@ BaseMoves find_base_moves(FileSystem& base, const std::vector<MovedCopy>& copies
     Result<bool> is_made = has_made_rename(base, copy);  // not if that cannot be seen
     if (is_made.ok() && *is_made) moves.add(copy.base_path, copy.place);
   }
-  for (bool is_complete = false; !is_complete;) {
-    is_complete = true;
-    for (const auto& [from, to] : moves.all()) {
-      if (!base_paths.contains(to) || moves.contains(to)) continue;
-      moves.remove(from);
-      is_complete = false;
-      break;
-    }
+  std::multimap<std::string, std::string, std::less<>> froms_of;
+  std::vector<std::string> blocked;
+  for (const auto& [from, to] : moves.all()) {
+    if (!base_paths.contains(to)) continue;
+    if (moves.contains(to)) froms_of.emplace(to, from);  // free as long as that one moves away
+    else blocked.push_back(from);
+  }
+  while (!blocked.empty()) {
+    std::string from = std::move(blocked.back());
+    blocked.pop_back();
+    moves.remove(from);
+    auto [first, last] = froms_of.equal_range(from);
+    for (auto waiting = first; waiting != last; ++waiting) blocked.push_back(waiting->second);
   }
   return moves;
 }

@@ -55,10 +55,9 @@ Error OverlayFs::base_changed(const Copy& copy) {
   std::string missing;
   if (copy.ranges && !copy.ranges->empty()) missing = ": bytes " + list_ranges(*copy.ranges) + " are lost";
   return {Code::kIo,
-          fmt::format("{} has changed in the base, and what the agent had not written was only there{}",
-                      quote(copy.base_path), missing),
-          "the rest can be read, and the file can be written anew as a whole; `warren discard` drops the copy, and the "
-          "base's file shows again"};
+          fmt::format("{} changed in the base before the agent had copied all of it{}", quote(copy.base_path), missing),
+          "the other bytes are still readable, and the file can be rewritten completely; `warren discard` drops the "
+          "agent's copy and shows the base's file again"};
 }
 
 bool OverlayFs::is_untouched(const Copy& copy) {

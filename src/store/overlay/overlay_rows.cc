@@ -57,6 +57,20 @@ Cover cover_of(const Rows& rows) {
   return cover;
 }
 
+// Code that goes up from a path stops at "/". The file may be a stranger's.
+Status check_base_path(std::string_view path) {
+  Result<std::string> normal = normalise_path(path);
+  if (normal.ok() && *normal == path) return Ok{};
+  return Error(Code::kCorrupt, fmt::format("the agent file names {} as a path of the base", quote(path)),
+               "the file is damaged, or was written by another program; go back to a backup of it");
+}
+
+// Another program may store a name in the root without its '/'. Another path that is not absolute hides nothing: "".
+std::string whiteout_path(std::string_view stored) {
+  if (stored.starts_with('/')) return std::string(stored);
+  return stored.find('/') == stored.npos && !stored.empty() ? "/" + std::string(stored) : "";
+}
+
 // Without a generation the column is NULL, as older programs leave it.
 void bind_generation(Statement& statement, int column, std::uint64_t generation) {
   if (generation == 0) statement.bind_null(column);
@@ -69,11 +83,9 @@ struct OverlayRows::Statements {
   Statement list_in;
   Statement list_whiteouts;
   Statement find_removed;
-  Statement find_cover;
   Statement list_covers;
   Statement put_cover;
   Statement remove_cover;
-  Statement list_covers_below;
   Statement list_lost;
   Statement lose_link;
   Statement restore_link;
@@ -184,20 +196,14 @@ Status OverlayRows::prepare_origins() {
 Status OverlayRows::prepare_covers() {
   if (!has_covers_) return Ok{};
   Database& db = store_.database();
-  sql_->find_cover =
-      WARREN_TRY(db.prepare("SELECT base_path, at, at_nsec, base_ino, mode, nlink, uid, gid, size, mtime, mtime_nsec, "
-                            "ctime, ctime_nsec, rdev FROM wr_covered WHERE base_path = ?"));
   sql_->list_covers =
       WARREN_TRY(db.prepare("SELECT base_path, at, at_nsec, base_ino, mode, nlink, uid, gid, size, mtime, mtime_nsec, "
-                            "ctime, ctime_nsec, rdev FROM wr_covered"));
+                            "ctime, ctime_nsec, rdev FROM wr_covered WHERE base_path >= ?1 AND base_path < ?2"));
   if (store_.is_read_only()) return Ok{};
   sql_->put_cover = WARREN_TRY(
       db.prepare("INSERT OR REPLACE INTO wr_covered (base_path, at, at_nsec, base_ino, mode, nlink, uid, gid, size, "
                  "mtime, mtime_nsec, ctime, ctime_nsec, rdev) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   sql_->remove_cover = WARREN_TRY(db.prepare("DELETE FROM wr_covered WHERE base_path = ?"));
-  sql_->list_covers_below =
-      WARREN_TRY(db.prepare("SELECT base_path, at, at_nsec, base_ino, mode, nlink, uid, gid, size, mtime, mtime_nsec, "
-                            "ctime, ctime_nsec, rdev FROM wr_covered WHERE base_path > ?1 AND base_path < ?2"));
   return Ok{};
 }
 
@@ -228,7 +234,7 @@ Status OverlayRows::prepare_whiteout_changes() {
   sql_->add_seen = WARREN_TRY(
       db.prepare("INSERT OR REPLACE INTO wr_whiteout (path, base_ino, mode, nlink, uid, gid, size, mtime, mtime_nsec, "
                  "ctime, ctime_nsec, rdev, base_path) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
-  sql_->remove_whiteout = WARREN_TRY(db.prepare("DELETE FROM fs_whiteout WHERE path = ?"));
+  sql_->remove_whiteout = WARREN_TRY(db.prepare("DELETE FROM fs_whiteout WHERE path IN (?1, substr(?1, 2))"));
   // A link that is already lost keeps the time at which it was lost.
   sql_->lose_link = WARREN_TRY(db.prepare(
       "INSERT OR IGNORE INTO wr_lost_link (base_path, base_ino, at, at_nsec, generation) VALUES (?, ?, ?, ?, ?)"));
@@ -329,6 +335,7 @@ Result<std::vector<LostLink>> OverlayRows::list_lost_links() {
   if (!has_own_) return lost;
   Rows rows = sql_->list_lost.rows();
   while (WARREN_TRY(rows.next())) {
+    WARREN_TRY(check_base_path(rows.text(0)));
     lost.push_back({.base_path = std::string(rows.text(0)),
                     .base = Inode{static_cast<std::uint64_t>(rows.integer(1))},
                     .generation = static_cast<std::uint64_t>(rows.integer(4)),
@@ -396,11 +403,8 @@ Result<std::vector<std::string>> OverlayRows::list_whiteouts_in(std::string_view
   sql_->list_in.bind(1, dir);
   Rows rows = sql_->list_in.rows();
   while (WARREN_TRY(rows.next())) {
-    std::string_view path = rows.text(0);
-    if (path == "/") continue;
-    // Another program may store a name in the root without its '/'.
-    std::string_view parent = path.find('/') == path.npos ? "/" : directory_of(path);
-    if (parent == dir) names.emplace_back(base_name(path));
+    std::string path = whiteout_path(rows.text(0));
+    if (!path.empty() && path != "/" && directory_of(path) == dir) names.emplace_back(base_name(path));
   }
   return names;
 }
@@ -409,7 +413,8 @@ Result<std::vector<Whiteout>> OverlayRows::list_whiteouts() {
   std::vector<Whiteout> whiteouts;
   Rows rows = sql_->list_whiteouts.rows();
   while (WARREN_TRY(rows.next())) {
-    Whiteout row{.path = std::string(rows.text(0)), .seen = {}};
+    Whiteout row{.path = whiteout_path(rows.text(0)), .seen = {}};
+    if (row.path.empty()) continue;
     if (!rows.is_null(1)) row.seen = seen_of(rows, 1);
     whiteouts.push_back(std::move(row));
   }
@@ -424,21 +429,26 @@ Result<std::optional<Attributes>> OverlayRows::find_removed(std::string_view pat
   return std::optional(seen_of(rows, 0));
 }
 
-Result<std::optional<Cover>> OverlayRows::find_cover(std::string_view base_path) {
-  if (!has_covers_) return std::optional<Cover>();
-  sql_->find_cover.bind(1, base_path);
-  Rows rows = sql_->find_cover.rows();
-  if (!WARREN_TRY(rows.next())) return std::optional<Cover>();
-  return std::optional(cover_of(rows));
-}
-
-Result<std::vector<Cover>> OverlayRows::list_covers() {
+Result<std::vector<Cover>> OverlayRows::list_covers_between(std::string_view first, std::string_view end) {
   std::vector<Cover> covers;
   if (!has_covers_) return covers;
+  sql_->list_covers.bind(1, first).bind(2, end);
   Rows rows = sql_->list_covers.rows();
-  while (WARREN_TRY(rows.next())) covers.push_back(cover_of(rows));
+  while (WARREN_TRY(rows.next())) {
+    WARREN_TRY(check_base_path(rows.text(0)));
+    covers.push_back(cover_of(rows));
+  }
   return covers;
 }
+
+Result<std::optional<Cover>> OverlayRows::find_cover(std::string_view base_path) {
+  std::string end(base_path);
+  end += '\0';  // the next text in order, which is no path
+  std::vector<Cover> found = WARREN_TRY(list_covers_between(base_path, end));
+  return found.empty() ? std::optional<Cover>() : std::optional(std::move(found.front()));
+}
+
+Result<std::vector<Cover>> OverlayRows::list_covers() { return list_covers_below("/"); }
 
 Status OverlayRows::put_cover(const Cover& cover) {
   WARREN_TRY(reserve_row(cover.base_path.size()));
@@ -456,13 +466,7 @@ Status OverlayRows::put_cover(const Cover& cover) {
 Status OverlayRows::remove_cover(std::string_view base_path) { return sql_->remove_cover.bind(1, base_path).run(); }
 
 Result<std::vector<Cover>> OverlayRows::list_covers_below(std::string_view base_dir) {
-  std::vector<Cover> covers;
-  std::string first = below(base_dir);
-  std::string last = after_all_below(base_dir);
-  sql_->list_covers_below.bind(1, first).bind(2, last);
-  Rows rows = sql_->list_covers_below.rows();
-  while (WARREN_TRY(rows.next())) covers.push_back(cover_of(rows));
-  return covers;
+  return list_covers_between(below(base_dir), after_all_below(base_dir));
 }
 
 Result<std::vector<Origin>> OverlayRows::list_origins() {
@@ -470,6 +474,7 @@ Result<std::vector<Origin>> OverlayRows::list_origins() {
   if (!has_own_) return origins;
   Rows rows = sql_->list_origins.rows();
   while (WARREN_TRY(rows.next())) {
+    if (!rows.text(1).empty()) WARREN_TRY(check_base_path(rows.text(1)));
     Origin row{.upper = Inode{static_cast<std::uint64_t>(rows.integer(0))},
                .base_path = std::string(rows.text(1)),
                .seen = {},

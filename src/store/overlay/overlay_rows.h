@@ -71,6 +71,7 @@ class OverlayRows final : public UpperLayer {
   Status collect_leftovers();
   Status reserve_row(std::size_t bytes);
   Status lose_link(const LostLink& link);
+  Result<std::vector<Cover>> list_covers_between(std::string_view first, std::string_view end);
   Status rewrite_below(std::string_view from, std::string_view to);
 
   Store& store_;
