@@ -324,7 +324,7 @@ namespace {
 Status refuse_open(const SessionDir& session) {
   if (!WARREN_TRY(is_open_somewhere(session.file()))) return Ok{};
   return Error(Code::kBusy, fmt::format("session {} is open in another process, such as a mount", quote(session.id())),
-               "stop that process, then try again");
+               "stop that process, then try again: `warren ps` shows mounts and runs");
 }
 
 }  // namespace

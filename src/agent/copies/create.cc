@@ -114,7 +114,7 @@ bool is_name_of_draft(std::string_view name, std::string_view file) {
 Status check_closed(const std::string& path) {
   if (!WARREN_TRY(is_open_somewhere(path))) return Ok{};
   return Error(Code::kBusy, fmt::format("{} is open in another process", quote(path)),
-               "stop that process, then try again");
+               "stop that process, then try again: `warren ps` shows mounts and runs");
 }
 
 // Also moves what a killed process left in the log to the file.
@@ -198,7 +198,7 @@ Status remove_working_memory(const std::string& agent_path) {
   if (WARREN_TRY(is_open_somewhere(*file))) {
     return Error(Code::kBusy,
                  fmt::format("the working memory of {} is open in another process", quote(agent_id_of(agent_path))),
-                 "stop that process, then try again");
+                 "stop that process, then try again: `warren ps` shows mounts and runs");
   }
   for (const char* suffix : {"", "-wal", "-shm"}) WARREN_TRY(remove_host_file(*file + suffix));
   return Ok{};

@@ -11,7 +11,7 @@ Result<std::unique_ptr<ConfigFile>> ConfigFile::open(const Root& root) {
   Result<std::string> text = root.read_config_text();
   if (!text.ok() && text.error().code() == Code::kNotFound) text = std::string("{}");
   file->text_ = WARREN_TRY(std::move(text));
-  file->config_ = WARREN_TRY(parse_config(file->text_));
+  file->config_ = WARREN_TRY(parse_config(file->text_).within("config.json"));
   return file;
 }
 
