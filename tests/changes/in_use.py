@@ -471,6 +471,45 @@ class InUse(MountedCase):
             self.assertEqual(self.read(name), f"{name}\nwork\n")
         self.check_clean()
 
+    def test_what_a_checkpoint_brings_back_is_a_change_again(self):
+        """Files that were applied, and that programs may have open, are in the checkpoint; the base is another now."""
+        names = ("changed", "gone", "of_the_host", "lost", "same")
+        self.begin(**{name: "init\n" for name in names})
+        for name in (*names, "new"):
+            with open(self.point / name, "a") as file:
+                file.write("v1\n")
+        (self.point / "dir").mkdir()
+        (self.point / "dir" / "x").write_text("v1\n")
+        self.apply()
+        self.w.warren("checkpoint", self.w.id, "take", "v1")
+        for name in ("changed", "new"):
+            (self.point / name).write_text("v2\n")
+        os.unlink(self.point / "gone")
+        os.rename(self.point / "dir", self.point / "moved")
+        self.apply()
+        overlaid.write(self.base / "of_the_host", "edited\n")
+        os.unlink(self.base / "lost")
+        self.w.warren("checkpoint", self.w.id, "restore", "v1")
+        expected = ["A d /dir", "A f /dir/x", "A f /gone", "A f /lost", "M f /changed", "M f /new", "M f /of_the_host"]
+        restored = {name: "init\nv1\n" for name in names} | {"new": "v1\n", "dir/x": "v1\n"}
+
+        def check(point):
+            self.assertEqual(sorted(self.w.changes()), expected)
+            self.assertEqual({name: (point / name).read_text() for name in restored}, restored)
+        mounted.wait_for(lambda: (self.point / "gone").exists(), "what was restored shows")
+        check(self.point)
+        self.w.warren("fork", self.w.id, "forked", "--at", "v1")
+        listed = self.w.warren("diff", "-z", "forked").decode().split("\0")
+        self.assertEqual(sorted(line for line in listed if line), expected)
+        self.end()
+        self.point = self.w.mount()
+        check(self.point)
+        self.assertIn("conflict: /of_the_host: it was changed in the base", self.w.fails("apply", self.w.id))
+        self.assertEqual(self.read("of_the_host"), "edited\n")
+        self.apply("--force")
+        self.assertEqual({name: self.read(name) for name in restored}, restored)
+        self.check_clean()
+
     def test_what_is_written_to_a_file_that_has_another_name_in_the_base_shows_there(self):
         self.begin(b="init\n")
         os.link(self.base / "b", self.base / "twin")
