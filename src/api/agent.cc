@@ -9,6 +9,7 @@
 #include "agent/locate.h"
 #include "api/state.h"
 #include "base/path.h"
+#include "changes/upper/keep_restored.h"
 #include "os/files/host_files.h"
 #include "store/store.h"
 #include "vfs/mount_spec.h"
@@ -117,6 +118,8 @@ Result<Checkpoint> Agent::restore(const std::string& which) {
   warren::Checkpoint wanted = WARREN_TRY(get_checkpoint(*state_->agent, which));
   MountedState* mounted = WARREN_TRY(mounted_of(*state_));
   warren::Checkpoint before = WARREN_TRY(restore_checkpoint(*state_->agent, wanted.id, mounted));
+  keep_restored(state_->agent->path(), state_->clock)
+      .ignore("if the base is not there, nothing can be compared with it");
   return public_of(std::move(before));
 }
 

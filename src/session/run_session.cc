@@ -18,6 +18,7 @@
 #include "agent/sessions.h"
 #include "base/path.h"
 #include "changes/pinned/linked_worktree.h"
+#include "changes/upper/keep_restored.h"
 #include "changes/upper/open_overlay.h"
 #include "os/files/host_files.h"
 #include "sandbox/enter.h"
@@ -242,6 +243,7 @@ class Run {
     auto agent = WARREN_TRY(Agent::open({.id_or_path = session_->file(), .layers = Layers::kOwn}, clock_));
     Checkpoint wanted = WARREN_TRY(get_checkpoint(*agent, *options_.at));
     Checkpoint before = WARREN_TRY(restore_checkpoint(*agent, wanted.id));
+    keep_restored(agent->path(), clock_).ignore("if the base is not there, nothing can be compared with it");
     observer_.on_warning(fmt::format("session {} is what it was at checkpoint {}; what it was before is checkpoint {}",
                                      quote(session_->id()), wanted.id, before.id));
     return Ok{};

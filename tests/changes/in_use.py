@@ -493,6 +493,80 @@ class InUse(MountedCase):
         self.assertEqual(self.read("log"), "base\n1\n3\n")
         self.check_clean()
 
+    def test_what_is_written_after_a_discard_is_not_lost_in_a_file_that_was_removed(self):
+        """The old file is still open, and has the number of the base's, which shows again."""
+        removals = {"replaced": lambda path: (overlaid.write(path + ".new", "new\n"), os.rename(path + ".new", path)),
+                    "removed": os.unlink,
+                    "made_again": lambda path: (os.unlink(path), overlaid.write(path, "new\n"))}
+        self.begin(**{name: f"{name}\n" for name in removals})
+        for name, remove in removals.items():
+            path = str(self.point / name)
+            with open(path, "r+", buffering=1) as old:
+                remove(path)
+                old.write("OLD")
+                old.flush()
+                self.w.warren("discard", "--yes", self.w.id)
+                mounted.wait_for(lambda: pathlib.Path(path).read_text() == f"{name}\n", "the base's file shows")
+                self.assertEqual(os.fstat(old.fileno()).st_nlink, 1)
+            with open(path, "a") as file:
+                file.write("work\n")
+                os.fsync(file.fileno())
+            self.assertEqual(self.w.changes(), [f"M f /{name}"])
+            self.apply()
+            self.assertEqual(self.read(name), f"{name}\nwork\n")
+        self.check_clean()
+
+    def test_what_a_checkpoint_brings_back_is_a_change_again(self):
+        """Files that were applied, and that programs may have open, are in the checkpoint; the base is another now."""
+        names = ("changed", "gone", "of_the_host", "lost", "same")
+        self.begin(**{name: "init\n" for name in names})
+        for name in (*names, "new"):
+            with open(self.point / name, "a") as file:
+                file.write("v1\n")
+        (self.point / "dir").mkdir()
+        (self.point / "dir" / "x").write_text("v1\n")
+        self.apply()
+        self.w.warren("checkpoint", self.w.id, "take", "v1")
+        for name in ("changed", "new"):
+            (self.point / name).write_text("v2\n")
+        os.unlink(self.point / "gone")
+        os.rename(self.point / "dir", self.point / "moved")
+        self.apply()
+        overlaid.write(self.base / "of_the_host", "edited\n")
+        os.unlink(self.base / "lost")
+        self.w.warren("checkpoint", self.w.id, "restore", "v1")
+        expected = ["A d /dir", "A f /dir/x", "A f /gone", "A f /lost", "M f /changed", "M f /new", "M f /of_the_host"]
+        restored = {name: "init\nv1\n" for name in names} | {"new": "v1\n", "dir/x": "v1\n"}
+
+        def check(point):
+            self.assertEqual(sorted(self.w.changes()), expected)
+            self.assertEqual({name: (point / name).read_text() for name in restored}, restored)
+        mounted.wait_for(lambda: (self.point / "gone").exists(), "what was restored shows")
+        check(self.point)
+        self.w.warren("fork", self.w.id, "forked", "--at", "v1")
+        listed = self.w.warren("diff", "-z", "forked").decode().split("\0")
+        self.assertEqual(sorted(line for line in listed if line), expected)
+        self.end()
+        self.point = self.w.mount()
+        check(self.point)
+        self.assertIn("conflict: /of_the_host: it was changed in the base", self.w.fails("apply", self.w.id))
+        self.assertEqual(self.read("of_the_host"), "edited\n")
+        self.apply("--force")
+        self.assertEqual({name: self.read(name) for name in restored}, restored)
+        self.check_clean()
+
+    def test_what_is_written_to_a_file_that_has_another_name_in_the_base_shows_there(self):
+        self.begin(b="init\n")
+        os.link(self.base / "b", self.base / "twin")
+        with open(self.point / "b", "a", buffering=1) as log:
+            os.unlink(self.point / "b")
+            log.write("work\n")  # nobody has looked at the other name
+            self.assertEqual((self.point / "twin").read_text(), "init\nwork\n")
+        self.assertEqual(self.w.changes(), ["D f /b", "M f /twin"])
+        self.apply()
+        self.assertEqual((os.listdir(self.base), self.read("twin")), (["twin"], "init\nwork\n"))
+        self.check_clean()
+
     def test_after_a_discard_the_version_of_before_is_not_the_one_to_compare_with(self):
         self.begin(f="a=1\n")
         (self.point / "f").write_text("a=9\n")

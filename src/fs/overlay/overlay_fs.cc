@@ -50,12 +50,14 @@ class OverlayFs::Listener {
       to_.entry_changed(number_of(parent), name);
       if (has_moved) to_.everything_changed();
       if (copy) to_.node_changed(*copy);
+      report_shown_again();
     }
     void node_changed(Inode node) override {
       if (layer_ == Layer::kBase) overlay_.follow_node(node);
       bool has_followed = layer_ == Layer::kUpper && overlay_.follow_after_apply();
       to_.node_changed(number_of(node));
       if (has_followed) to_.everything_changed();
+      report_shown_again();
     }
     void everything_changed() override {
       if (layer_ == Layer::kBase) {
@@ -66,9 +68,14 @@ class OverlayFs::Listener {
         overlay_.follow_after_apply();
       }
       to_.everything_changed();
+      report_shown_again();
     }
 
    private:
+    void report_shown_again() {
+      std::vector<Inode> others = overlay_.show_base_again();
+      for (Inode node : others) to_.node_changed(node);
+    }
     Inode number_of(Inode node) {
       if (layer_ == Layer::kBase) return overlay_.number_of_base(node);
       Result<Scope> scope = overlay_.read_scope();  // the changed node may be a copy we do not know yet
@@ -162,7 +169,9 @@ Status OverlayFs::reload() {
     } else if (origin.seen) {
       auto before = known.find(origin.upper);
       Inode number = show_as(before != known.end() ? before->second : origin.upper, origin.seen->inode);
-      if (origin.is_orphan && !retained_.contains(number)) continue;
+      if (!origin.is_orphan) passed_over_.erase(origin.upper);
+      bool is_unused = !retained_.contains(number) || passed_over_.contains(origin.upper);
+      if (origin.is_orphan && is_unused) continue;
       base_.reserve_number(origin.seen->inode, origin.seen->generation);
       copies_[number] = {.upper = origin.upper,
                          .base_path = std::move(origin.base_path),
@@ -204,8 +213,8 @@ Status OverlayFs::check_memory() {
     Result<Attributes> found = upper().get_attributes(node);
     return found.ok() && found->nlink == 0;
   };
-  std::erase_if(nameless_, [&](Inode number) {
-    Copy* copy = find_copy(number);
+  std::erase_if(nameless_, [&](const auto& one) {
+    Copy* copy = find_copy(one.first);
     return !copy || !has_no_name(copy->upper);
   });
   std::unordered_map<Inode, bool> known;

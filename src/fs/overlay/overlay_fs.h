@@ -274,7 +274,9 @@ class OverlayFs final : public FileSystem {
   void follow_base(Inode number);
   void take_over_now(Inode number);
   bool waits_for_apply();
-  bool follow_after_apply();                        // true if copies may have followed
+  bool follow_after_apply();  // true if copies may have followed
+  void give_number_back(Inode number);
+  std::vector<Inode> show_base_again();             // nodes whose content is another now
   void follow_all();                                // when it is unknown what has changed in the base
   std::optional<Inode> find_to_follow(Inode node);  // the number of an untouched copy whose file in the base is another
   Result<std::size_t> read_now(Inode node, std::uint64_t offset, MutableBytes out);
@@ -361,7 +363,10 @@ class OverlayFs final : public FileSystem {
   std::unordered_map<Inode, std::vector<Place>> places_;
   std::unordered_map<Inode, std::uint64_t> retained_;
   std::unordered_map<Inode, Removed> removed_;
-  std::unordered_set<Inode> nameless_;  // copies without a name that are still retained
+  // Copies without a name that are still retained, with the last one if it is known.
+  std::unordered_map<Inode, std::optional<Place>> nameless_;
+  std::unordered_set<Inode> passed_over_;  // copies whose number is the base's node again, by upper-layer number
+  std::vector<View> given_back_;           // those that the listener has not heard of
   std::unordered_map<Inode, Cookies> cookies_;
   BaseMoves followed_;  // the rows have the paths of before
 };

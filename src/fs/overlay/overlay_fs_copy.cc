@@ -95,19 +95,22 @@ Result<Inode> OverlayFs::make_copy(const View& view, Inode parent, std::string_v
   return made;
 }
 
-// The node is open but has no name any more, so its copy has none either.
+// The node is open but has no name that we know, so its copy has none either. The base may have others for it.
 Result<Inode> OverlayFs::make_nameless_copy(const View& view) {
   Inode root = WARREN_TRY(upper_dir(kRootInode));
   Attributes root_before = WARREN_TRY(upper().get_attributes(root));
   Attributes before = WARREN_TRY(attributes_of(view));
   std::string name = fmt::format(".warren-nameless-{}", view.number.value);
   std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
-  Inode made = WARREN_TRY(make_copy(view, root, name, "/" + name, 0));
+  Inode made = WARREN_TRY(make_copy(view, root, name, "/" + name, before.nlink));
   WARREN_TRY(upper().unlink(root, name));
+  if (before.nlink > 0) WARREN_TRY(upper_.keep_nameless(made));
   WARREN_TRY(upper_.restore(root, root_before));
   WARREN_TRY(upper_.restore(made, before));
   WARREN_TRY(unit->commit());
-  nameless_.insert(view.number);
+  if (before.nlink > 0) return made;
+  auto gone = removed_.find(view.number);
+  nameless_[view.number] = gone == removed_.end() ? std::nullopt : gone->second.last;
   return made;
 }
 

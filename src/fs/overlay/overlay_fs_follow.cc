@@ -208,6 +208,40 @@ std::optional<Inode> OverlayFs::follow_entry(Inode base_dir, std::string_view na
   return number;
 }
 
+// The base's node shows again under a name that the agent had removed or replaced: somebody has discarded that, or has
+// restored a checkpoint. It has its number. A program that has the removed file open goes on with the base's node.
+void OverlayFs::give_number_back(Inode number) {
+  Inode top = copies_.at(number).upper;
+  copies_.erase(number);
+  numbers_.erase(top);
+  young_.erase(top);
+  nameless_.erase(number);
+  passed_over_.insert(top);
+  given_back_.push_back({number, top, number});
+}
+
+std::vector<Inode> OverlayFs::show_base_again() {
+  std::vector<View> shown;
+  std::vector<Inode> numbers;
+  {
+    std::lock_guard guard(mutex_);
+    if (nameless_.empty() && given_back_.empty()) return numbers;
+    Result<Scope> scope = read_scope();
+    if (!scope.ok()) return numbers;
+    std::unordered_map<Inode, std::optional<Place>> nameless = nameless_;
+    for (const auto& [number, last] : nameless) {
+      bool is_known = last && dirs_.contains(last->parent);
+      if (is_known) find_in(last->parent, last->name).ignore("the next lookup reports it");
+    }
+    shown = std::exchange(given_back_, {});
+  }
+  for (const View& one : shown) {
+    upper().forget(*one.upper, 1);  // without the lock: it may wait for another process
+    numbers.push_back(one.number);
+  }
+  return numbers;
+}
+
 // While an apply is under way, the base may get any name that the upper layer had when it began. One that the agent
 // removes meanwhile is hidden, until the apply ends and leaves a whiteout for it.
 void OverlayFs::hide_while_applying(Inode parent, std::string_view name) {

@@ -151,7 +151,11 @@ Result<Attributes> OverlayFs::shown_base(Inode parent, std::string_view name, At
   Place place{parent, std::string(name)};
   if (std::find(places.begin(), places.end(), place) == places.end()) places.push_back(std::move(place));
   View where = WARREN_TRY(view(found.inode));
-  if (where.upper) return attributes_of(where);
+  if (where.upper) {
+    Attributes shown = WARREN_TRY(attributes_of(where));
+    if (shown.nlink > 0) return shown;
+    give_number_back(found.inode);
+  }
   without_lost_names(found);
   return found;
 }
@@ -510,7 +514,7 @@ void OverlayFs::record_removal(Inode parent, std::string_view name, const Attrib
   if (!copy) {
     removed_.emplace(entry.inode, std::move(removed));
   } else if (retained_.contains(entry.inode)) {
-    nameless_.insert(entry.inode);
+    nameless_[entry.inode] = std::move(removed.last);
   } else {
     numbers_.erase(copy->upper);
     copies_.erase(entry.inode);

@@ -13,6 +13,7 @@
 #include "agent/checkpoints/working_copy.h"
 #include "base/below.h"
 #include "base/path.h"
+#include "changes/upper/keep_restored.h"
 #include "fs/mounts/mount_fs.h"
 #include "fs/path_ops.h"
 #include "store/history/mounted_rows.h"
@@ -305,6 +306,9 @@ Result<ToolAnswer> restore_from_checkpoint(ToolContext& context, std::string_vie
   Checkpoint before =
       WARREN_TRY(paths.empty() ? restore_checkpoint(context.agent, wanted.id, mounted)
                                : restore_paths(context.agent, wanted.id, resolved, context.clock, mounted));
+  if (paths.empty())
+    keep_restored(context.agent.path(), context.clock)
+        .ignore("if the base is not there, nothing can be compared with it");
   ToolAnswer answer;
   answer.structured["restored"] = checkpoint_of(wanted);
   answer.structured["before"] = checkpoint_of(before);
