@@ -167,6 +167,8 @@ class Lister {
     TreeChange change = begin(TreeChangeKind::kAdded, node);
     bool is_second_name = is_foreign(node) && !node.node.is_directory() && !renamed_.contains(node.path);
     if (is_second_name) change.seen.reset();  // it describes the base's node under the first name
+    auto own = node.there || change.seen ? tree_->covers().end() : tree_->covers().find(node.place);
+    if (own != tree_->covers().end()) change.seen = own->second.seen;  // it replaced that, and the base has lost it
     add(std::move(change));
     return Ok{};
   }
@@ -225,11 +227,6 @@ class Lister {
     return Ok{};
   }
 
-  // Whether a directory was moved to its name since, or its metadata changed: changes of its entries alter both times.
-  static bool is_moved_since(const Attributes& dir, Timestamp known_at) {
-    return !is_surely_older(dir.ctime, known_at) && dir.mtime < dir.ctime;
-  }
-
   Status list_deleted(Gone top) {
     if (const Cover* cover = tree_->find_cover(top.place)) top.known_at = cover->at;
     std::vector<Gone> pending{std::move(top)};
@@ -242,7 +239,8 @@ class Lister {
       if (own != tree_->covers().end() && own->second.seen) gone.known_at = own->second.at;
       const Whiteout* row = tree_->find_whiteout(gone.path);
       if (gone.node.is_directory()) {
-        bool is_unseen = row == nullptr && is_moved_since(gone.node, gone.known_at);
+        bool is_other = row != nullptr && row->seen && !is_as_seen(gone.node, *row->seen);
+        bool is_unseen = is_other || (row == nullptr && is_moved_since(gone.node, gone.known_at));
         // Looked up by path: inode numbers from a listing do not stay valid.
         std::optional<Attributes> dir = WARREN_TRY(base_.find(gone.place));
         if (!dir || !dir->is_directory()) continue;

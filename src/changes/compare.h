@@ -23,6 +23,11 @@ bool has_same_mode(const Attributes& a, const Attributes& b);
 // clock that moves in steps of up to 10 ms, so that what has just been changed may look older than it is.
 bool is_surely_older(Timestamp changed_at, Timestamp moment);
 
+// Whether a directory was moved to its name since, or its metadata changed: changes of its entries alter both times.
+inline bool is_moved_since(const Attributes& dir, Timestamp known_at) {
+  return !is_surely_older(dir.ctime, known_at) && dir.mtime < dir.ctime;
+}
+
 // Capabilities and labels: what they grant is for the host's user to decide.
 inline bool is_privileged_xattr(std::string_view name) {
   return name.starts_with("security.") || name.starts_with("trusted.");

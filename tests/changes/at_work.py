@@ -9,11 +9,13 @@ import json
 import os
 import pathlib
 import pty
+import shutil
 import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import overlaid
 from case import MountedCase
 from overlaid import mounted
 
@@ -133,6 +135,72 @@ class AtWork(MountedCase):
         self.assertEqual([self.read(name) for name in ("again", "changed", "dir/in", "link")], ["2\n", "2\n", "1\n", "1\n"])
         self.end()
         self.assertEqual(self.w.warren("sql", self.w.id, "select count(*) from fs_dentry").split()[-1], b"0")
+
+    def test_what_was_replaced_by_another_kind_is_so_again_after_an_undo(self):
+        self.begin(f2l="1\n", f2d="1\n", d2f__in="1\n", d2f__sub__x="1\n", d2l__x="1\n", other="1\n")
+        os.symlink("other", self.base / "l2f")
+        before = overlaid.snapshot(self.base)
+        for name in ("f2l", "f2d", "l2f"):
+            (self.point / name).unlink()
+        for name in ("d2f", "d2l"):
+            shutil.rmtree(self.point / name)
+        for name in ("f2l", "d2l"):
+            os.symlink("other", self.point / name)
+        (self.point / "f2d").mkdir()
+        for name in ("f2d/in", "l2f", "d2f"):
+            (self.point / name).write_text("agent\n")
+        changes, after = self.w.changes(), overlaid.snapshot(self.point)
+        for again in range(2):
+            self.w.warren("apply", self.w.id)
+            self.assertEqual(self.w.changes(), [])
+            self.w.warren("undo", self.w.id)
+            self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), before), [])
+            self.assertEqual(overlaid.differences(overlaid.snapshot(self.point), after), [])
+            self.assertEqual(self.w.changes(), changes)
+        self.w.umount(self.point)
+        self.point = self.w.mount()
+        self.assertEqual(self.w.changes(), changes)
+        (self.base / "d2f/in").write_text("of the user\n")
+        self.assertIn("conflict: /d2f/in: ", self.w.fails("apply", self.w.id))
+        self.w.warren("discard", "--yes", self.w.id)
+        self.assertEqual(self.w.changes(), [])
+        self.assertEqual(overlaid.differences(overlaid.snapshot(self.point), overlaid.snapshot(self.base)), [])
+        self.end()
+
+    def test_a_file_with_a_second_name_follows_an_undo(self):
+        self.begin(a="1\n", b="1\n")
+        for name in ("a", "b"):
+            os.link(self.point / name, self.point / (name + "2"))
+            with open(self.point / name, "a") as file:
+                file.write("agent\n")
+        self.w.warren("apply", self.w.id)
+        with open(self.point / "b", "a") as file:
+            file.write("more\n")
+        self.w.warren("undo", self.w.id)
+        self.assertEqual(sorted(os.listdir(self.base)), ["a", "b"])
+        mounted.wait_for(lambda: (self.point / "a").read_text() == "1\n", "the file does not follow the undo")
+        self.assertFalse((self.point / "a2").exists())
+        with open(self.point / "a", "a") as file:
+            file.write("again\n")
+        self.w.warren("apply", self.w.id)
+        self.assertEqual((self.read("a"), self.read("b")), ("1\nagain\n", "1\nagent\nmore\n"))
+        self.assertEqual(self.w.changes(), [])
+        self.end()
+
+    def test_what_replaced_an_applied_file_is_no_conflict_after_an_undo(self):
+        self.begin(old="1\n")
+        for text in ("2\n", "3\n"):
+            for name in ("old", "new"):
+                (self.point / "draft").write_text(text)
+                (self.point / "draft").rename(self.point / name)
+            if text == "2\n":
+                self.w.warren("apply", self.w.id)
+        self.w.warren("undo", self.w.id)
+        self.assertEqual(os.listdir(self.base), ["old"])
+        self.w.warren("apply", self.w.id)
+        self.assertEqual((self.read("old"), self.read("new")), ("3\n", "3\n"))
+        self.assertEqual(self.w.changes(), [])
+        self.end()
 
     def test_what_was_renamed_and_changed_is_so_again_after_an_undo(self):
         self.begin(a__x="x\n", large="x" * (3 << 20), removed="base\n", other="other\n")

@@ -48,6 +48,31 @@ class Conflicts(Case):
         self.w.warren("apply", "--force", self.w.id)
         self.assertEqual(self.read("d/a"), "agent\n")
 
+    def test_conflict_a_file_that_the_host_deleted_and_the_agent_replaced(self):
+        self.fill(a="1\n", b="\0" * 9, applied="1\n", other_kind="1\n", d__x="1\n", moved="1\n", new="1\n")
+        self.write("/applied", "2\n")
+        self.w.warren("apply", self.w.id)
+
+        def replace(p):
+            for name in ("a", "b", "applied"):
+                overlaid.write(p + "/draft", "agent\n")
+                os.rename(p + "/draft", p + "/" + name)
+            os.remove(p + "/other_kind")
+            os.mkdir(p + "/other_kind")
+            os.rename(p + "/moved", p + "/there")
+            overlaid.write(p + "/moved", "agent\n")
+        self.w.change(replace)
+        self.w.warren("apply", self.w.id, "/there")  # that takes /moved from the base, and is no deletion of the host's
+        for name in ("a", "b", "applied", "other_kind"):
+            (self.base / name).unlink()
+        said = self.w.fails("apply", self.w.id)
+        for name in ("a", "b", "applied", "other_kind"):
+            self.assertIn(f"conflict: /{name}: it was deleted from the base", said)
+        self.assertEqual(said.count("conflict: "), 4, said)
+        self.w.warren("apply", "--force", self.w.id)
+        self.assertEqual((self.read("a"), self.read("moved")), ("agent\n", "agent\n"))
+        self.assertEqual(self.w.changes(), [])
+
     def test_conflict_a_file_that_both_added(self):
         self.fill(a="1\n")
         self.write("/new", "agent\n")

@@ -42,6 +42,28 @@ class Discard(Case):
         self.assertEqual(self.w.lines(), ["D f /d/x", "D f /d/y"])
         self.assertEqual(self.fs("cat", "/d/s/z"), b"1")
 
+    def test_a_conflict_in_a_deleted_directory_stays_when_another_part_of_it_comes_back(self):
+        self.fill(d__a="1\n", d__b="1\n", d__s__x="1\n", d__t__y="1\n", old__z="1\n")
+        self.fs("rm", "-r", "/d")
+        overlaid.write(self.base / "d/a", "of the host\n")
+        overlaid.write(self.base / "d/new", "of the host\n")
+        overlaid.write(self.base / "d/t/new", "of the host\n")
+        os.rename(self.base / "old", self.base / "d/in")
+        before = self.w.fails("apply", self.w.id)
+        self.w.warren("discard", "--yes", self.w.id, "/d/s")
+        self.assertEqual(self.fs("cat", "/d/s/x"), b"1\n")
+        said = self.w.fails("apply", self.w.id)
+        for path in ("/d/a", "/d/new", "/d/t/new", "/d/in/z"):
+            self.assertIn(f"conflict: {path}: ", before)
+            self.assertIn(f"conflict: {path}: ", said)
+        self.assertNotIn("/d/b", said)
+        self.assertEqual(self.read("d/a"), "of the host\n")
+        self.w.warren("discard", "--yes", self.w.id, "/d/a")
+        self.assertEqual(self.fs("cat", "/d/a"), b"of the host\n")
+        self.w.warren("discard", "--yes", self.w.id)
+        self.assertEqual(self.w.changes(), [])
+        self.assertEqual(self.fs("cat", "/d/in/z"), b"1\n")
+
     def test_what_was_moved_out_of_a_deleted_directory_does_not_show_twice(self):
         self.fill(d__x="1", d__y="1")
         self.fs("mv", "/d/x", "/x")

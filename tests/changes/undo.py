@@ -241,6 +241,73 @@ class Undo(Case):
         self.w.warren("apply", self.w.id, env=environment)
         self.assertEqual(len([one for one in self.kept() if one["until"] - one["at"] == 1]), 0)
 
+    def keep_elsewhere(self):
+        """What is kept is on a small filesystem of its own."""
+        self.kept_dir = self.w.home / ".agentfs" / "undo"
+        self.kept_dir.mkdir(parents=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", self.kept_dir], check=True)
+        self.addCleanup(lambda: mounted.detach(self.kept_dir))
+
+    def fill_disk(self):
+        filler = self.kept_dir / "filler"
+        room = os.statvfs(self.kept_dir)
+        filler.write_bytes(b"x" * (room.f_bavail * room.f_frsize - 200_000))
+        return filler
+
+    def check_no_room(self, *words):
+        before = overlaid.snapshot(self.base, with_times=True)
+        changes = self.w.changes()
+        said = self.w.fails(*words)
+        self.assertIn("nothing was written: keep in '" + str(self.kept_dir) + "' what would be replaced", said)
+        self.assertIn("hint: free space there; or `--undo-size 0` goes on without", said)
+        self.assertEqual(overlaid.differences(overlaid.snapshot(self.base, with_times=True), before), [])
+        self.assertEqual((self.w.staging(), self.w.records(), self.w.changes()), ([], [], changes))
+
+    def test_without_room_for_what_it_replaces_nothing_is_applied(self):
+        self.keep_elsewhere()
+        self.fill(a="1\n", gone__x="x" * 300_000, e__f="f\n")
+        self.w.change(lambda p: (overlaid.write(p + "/a", "agent\n"), os.remove(p + "/gone/x"), os.remove(p + "/e/f")))
+        overlaid.write(self.base / "a", "of the host\n" + "h" * 300_000)
+        filler = self.fill_disk()
+        self.check_no_room("apply", "--force", self.w.id)
+        self.assertEqual(os.listdir(self.kept_dir), ["filler"])
+        filler.unlink()
+        self.w.warren("apply", "--force", self.w.id)
+        self.w.warren("undo", self.w.id)
+        self.assertEqual(self.read("a")[:12], "of the host\n")
+
+    def test_without_room_for_what_it_replaces_nothing_is_undone(self):
+        self.keep_elsewhere()
+        self.fill(a="1\n")
+        self.write("/a", "agent\n" + "a" * 300_000)
+        self.w.warren("apply", self.w.id)
+        self.fill_disk()
+        self.check_no_room("undo", self.w.id)
+        self.w.warren("undo", "--undo-size", "0", self.w.id)
+        self.assertEqual(self.read("a"), "1\n")
+        self.assertEqual(self.kept(), [])
+
+    def test_a_moved_part_of_a_removed_directory_on_another_filesystem(self):
+        """What is copied ahead does not contain what leaves the directory by itself."""
+        self.keep_elsewhere()
+        self.fill(d__keep="k\n", d__sub__moved="m\n", d__s__t__u="u\n", ren__f="f\n")
+        before = overlaid.snapshot(self.base, with_times=True)
+
+        def change(p):
+            os.rename(p + "/d/sub/moved", p + "/moved")
+            os.rename(p + "/d/s/t", p + "/t")
+            shutil.rmtree(p + "/d")
+            os.rename(p + "/ren", p + "/other")
+            overlaid.write(p + "/other/f", "agent\n")
+            os.remove(p + "/t/u")
+        self.w.change(change)
+        self.w.warren("apply", self.w.id)
+        after = overlaid.snapshot(self.base, with_times=True)
+        self.w.warren("undo", self.w.id)
+        self.assertEqual(overlaid.differences(overlaid.snapshot(self.base, with_times=True), before), [])
+        self.w.warren("undo", "--record", self.kept()[0]["name"])
+        self.assertEqual(overlaid.differences(overlaid.snapshot(self.base, with_times=True), after), [])
+
     def test_another_filesystem(self):
         small = pathlib.Path(tempfile.mkdtemp(dir="/dev/shm"))
         self.addCleanup(lambda: shutil.rmtree(small))

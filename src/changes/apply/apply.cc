@@ -23,12 +23,13 @@
 namespace warren {
 namespace {
 
-// The end of an apply that was finished or completely rolled back. What a finished one replaced is kept for undo; then
-// nothing in the staging directory is needed. The record goes last; if something fails, it stays, and the next apply
-// tries again. Returns why the apply cannot be undone, if it cannot.
+// The end of an apply that was finished, completely rolled back, or never performed. What a finished one replaced is
+// kept for undo; then nothing in the staging directory is needed. The record goes last; if something fails, it stays,
+// and the next apply tries again. Returns why the apply cannot be undone, if it cannot.
 Result<std::optional<std::string>> clean_up(Agent& agent, HostTree& base, const ApplyRecord& record) {
   std::optional<std::string> note;
   if (record.state == ApplyState::kPerformed) note = keep_for_undo(base, record, agent.store().clock().now().seconds);
+  else forget_prepared(record);
   WARREN_TRY(Staging::remove(base, record).within("clean up after the apply"));
   WARREN_TRY(remove_record(record));
   return note;
@@ -37,6 +38,7 @@ Result<std::optional<std::string>> clean_up(Agent& agent, HostTree& base, const 
 // Rolls back what was performed. From now on, whatever could not be restored is kept.
 Result<std::vector<LeftNode>> give_up(Agent& agent, HostTree& base, ApplyRecord& record) {
   WARREN_TRY(roll_back(base, record));
+  forget_prepared(record);
   WARREN_TRY(remove_apply_intent(agent.store()));
   if (!keeps_nodes(record)) clean_up(agent, base, record).ignore("the next apply removes it");
   return record.left;
@@ -93,6 +95,7 @@ Result<std::vector<std::string>> prepare_apply(Agent& agent, HostTree& base, Sta
     if (changes.empty()) return left_out;
     record.intent = WARREN_TRY(Planner(base, stager, staging).plan(changes, options.contents));
   }
+  WARREN_TRY(prepare_to_keep(base, record));
   WARREN_TRY(put_record(record));
   WARREN_TRY(put_intent_on_record(agent, changes, record));
   record.state = ApplyState::kPerforming;

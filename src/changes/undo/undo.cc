@@ -1,7 +1,8 @@
 #include "changes/undo/undo.h"
 
 #include <algorithm>
-#include <set>
+#include <unordered_map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -20,6 +21,7 @@ namespace warren {
 namespace {
 
 constexpr const char* kRecordFile = "record";
+constexpr const char* kPreparedFile = "prepared";  // the record, until all old nodes are there
 constexpr std::size_t kKeptRecordBytesMax = std::size_t{4} << 30;
 
 Result<std::string> kept_root() {
@@ -32,18 +34,22 @@ Result<std::string> kept_dir(const std::string& staging) {
   return fmt::format("{}/{}", root, staging.substr(kStagingPrefix.size()));
 }
 
-// The slots that hold what the steps replaced or removed.
-std::vector<std::uint64_t> old_slots(const Intent& intent) {
-  std::set<std::uint64_t> put_in;
+// What the steps replace or remove.
+struct OldNode {
+  std::string before;      // where it is before the first step
+  std::uint64_t slot = 0;  // and after the last one
+};
+
+std::vector<OldNode> list_old(HostTree& base, const Intent& intent) {
+  StepTree tree(base, intent);
+  std::vector<OldNode> old;
   for (const Step& step : intent.steps) {
-    if (step.kind == StepKind::kPutIn) put_in.insert(step.slot);
+    bool is_removed = step.kind == StepKind::kTakeOut && tree.find_put_in(step.slot) == nullptr;
+    if (is_removed) old.push_back({step.path, step.slot});
+    if (step.kind == StepKind::kReplace) old.push_back({tree.places_of(step.path).back(), step.backup});
+    if (step.kind == StepKind::kOverwrite) old.push_back({tree.slot(step.backup), step.backup});
   }
-  std::vector<std::uint64_t> slots;
-  for (const Step& step : intent.steps) {
-    if (step.kind == StepKind::kTakeOut && !put_in.contains(step.slot)) slots.push_back(step.slot);
-    if (step.kind == StepKind::kReplace || step.kind == StepKind::kOverwrite) slots.push_back(step.backup);
-  }
-  return slots;
+  return old;
 }
 
 Result<std::optional<KeptApply>> read_kept(const std::string& dir) {
@@ -91,26 +97,56 @@ Status keep_slot(HostTree& base, const std::string& from, HostTree& kept, const 
   return kept.rename(draft, to, HostReplace::kNo);
 }
 
-// Moves or copies the old nodes to this directory, and then stores the record there.
-Status keep_nodes(HostTree& base, const ApplyRecord& record, const std::string& dir, std::int64_t now) {
-  std::vector<std::uint64_t> slots = old_slots(*record.intent);
+bool keeps_nothing(const UndoLimits& limits) { return limits.bytes_max == 0 || limits.seconds == 0; }
+
+Status prepare_in(HostTree& base, const ApplyRecord& record, const std::string& dir) {
+  std::unordered_set<std::string> leaving;  // each on its own
+  for (const Step& step : record.intent->steps) {
+    if (step.kind == StepKind::kTakeOut) leaving.insert(step.path);
+  }
+  struct Sized {
+    OldNode node;
+    bool has_hard_links = false;
+  };
+  std::vector<Sized> all;
+  std::uint64_t bytes = 0;
+  for (OldNode& old : list_old(base, *record.intent)) {
+    if (!WARREN_TRY(base.find(old.before))) continue;  // somebody has just removed it: its step will say so
+    TreeSize size = WARREN_TRY(measure_tree(base, old.before, leaving));
+    bytes += size.bytes;
+    all.push_back({std::move(old), size.has_hard_links});
+  }
+  if (bytes > record.undo.bytes_max) return Ok{};  // finish_keeping says so
   WARREN_TRY(make_host_dirs(dir, 0700));
   auto kept = WARREN_TRY(HostTree::open(dir));
+  std::unordered_map<std::string, bool> movable;  // by staging directory
+  bool has_copied = false;
+  for (const Sized& old : all) {
+    std::string slot = slot_path(*record.intent, old.node.slot);
+    auto [from, is_new] = movable.try_emplace(std::string(split_parent(slot).parent), true);
+    if (is_new) from->second = WARREN_TRY(can_move_between(base, from->first, *kept));
+    if (from->second && !old.has_hard_links) continue;
+    has_copied = true;
+    WARREN_TRY(copy_tree(base, old.node.before, *kept, kept_slot_path(old.node.slot), leaving));
+  }
+  WARREN_TRY(replace_host_file(fmt::format("{}/{}", dir, kPreparedFile), encode(record), 0600));
+  return has_copied ? kept->sync_all() : kept->sync_dir("/");
+}
+
+// Moves the old nodes to this directory, and then gives the record its name.
+Status finish_keeping(HostTree& base, const ApplyRecord& record, const std::string& dir, std::int64_t now) {
+  std::string prepared = fmt::format("{}/{}", dir, kPreparedFile);
+  std::string finished = fmt::format("{}/{}", dir, kRecordFile);
+  if (WARREN_TRY(find_host_file(finished))) return Ok{};  // killed afterwards
+  if (!WARREN_TRY(find_host_file(prepared))) return Error(Code::kTooLarge, "it is more than --undo-size allows");
+  auto kept = WARREN_TRY(HostTree::open(dir));
+  for (const OldNode& old : list_old(base, *record.intent)) {
+    WARREN_TRY(keep_slot(base, slot_path(*record.intent, old.slot), *kept, kept_slot_path(old.slot)));
+  }
+  WARREN_TRY(kept->sync_dir("/"));
   TreeSize whole = WARREN_TRY(measure_tree(*kept, "/"));
-  for (std::uint64_t slot : slots) {
-    std::string from = slot_path(*record.intent, slot);
-    if (!WARREN_TRY(base.find(from))) continue;
-    TreeSize old = WARREN_TRY(measure_tree(base, from));
-    whole.bytes += old.bytes;
-  }
-  WARREN_TRY(prune(whole.bytes, record.undo.bytes_max, now));
-  if (whole.bytes > record.undo.bytes_max)
-    return Error(Code::kTooLarge, fmt::format("it has {} bytes, more than --undo-size allows", whole.bytes));
-  for (std::uint64_t slot : slots) {
-    WARREN_TRY(keep_slot(base, slot_path(*record.intent, slot), *kept, kept_slot_path(slot)));
-  }
-  WARREN_TRY(slots.size() > 32 ? kept->sync_all() : kept->sync_dir("/"));
-  WARREN_TRY(replace_host_file(fmt::format("{}/{}", dir, kRecordFile), encode(record), 0600));
+  prune(whole.bytes, record.undo.bytes_max, now).ignore("the next apply tries again");
+  WARREN_TRY(kept->rename(fmt::format("/{}", kPreparedFile), fmt::format("/{}", kRecordFile), HostReplace::kYes));
   return sync_host_dir(dir);
 }
 
@@ -141,6 +177,7 @@ Result<std::vector<std::string>> finish_undo(HostTree& base, const ApplyRecord& 
 Result<std::vector<LeftNode>> give_up_undo(HostTree& base, ApplyRecord& record, Clock& clock) {
   WARREN_TRY(roll_back(base, record));
   unmark_undo(record, clock);
+  forget_prepared(record);
   if (!keeps_nodes(record)) {
     WARREN_TRY(Staging::remove(base, record));
     WARREN_TRY(remove_record(record));
@@ -168,6 +205,7 @@ Result<std::optional<UndoRecovery>> recover_undo(HostTree& base, ApplyRecord& re
     return std::optional(std::move(recovery));
   }
   if (record.state == ApplyState::kRolledBack) unmark_undo(record, clock);
+  forget_prepared(record);
   WARREN_TRY(Staging::remove(base, record));
   WARREN_TRY(remove_record(record));
   return std::optional<UndoRecovery>();
@@ -203,12 +241,30 @@ Result<std::vector<KeptApply>> list_kept() {
   return all;
 }
 
-std::optional<std::string> keep_for_undo(HostTree& base, const ApplyRecord& record, std::int64_t now) {
-  if (record.undo.bytes_max == 0 || record.undo.seconds == 0) return std::nullopt;
+Status prepare_to_keep(HostTree& base, const ApplyRecord& record) {
+  if (keeps_nothing(record.undo)) return Ok{};
+  std::string root = WARREN_TRY(kept_root());
+  Status done = prepare_in(base, record, WARREN_TRY(kept_dir(record.staging)));
+  if (done.ok()) return done;
+  Error why = std::move(done).take_error();
+  bool is_full = why.code() == Code::kNoSpace;
+  return std::move(why)
+      .within(fmt::format("nothing was written: keep in {} what would be replaced", quote(root)))
+      .with_hint(fmt::format("{}`--undo-size 0` goes on without: it could not be undone then",
+                             is_full ? "free space there; or " : ""));
+}
+
+void forget_prepared(const ApplyRecord& record) {
   Result<std::string> dir = kept_dir(record.staging);
-  Status done = dir.ok() ? keep_nodes(base, record, *dir, now) : Status(std::move(dir).take_error());
+  if (dir.ok()) remove_kept(*dir).ignore("without a record it is nothing but copies");
+}
+
+std::optional<std::string> keep_for_undo(HostTree& base, const ApplyRecord& record, std::int64_t now) {
+  if (keeps_nothing(record.undo)) return std::nullopt;
+  Result<std::string> dir = kept_dir(record.staging);
+  Status done = dir.ok() ? finish_keeping(base, record, *dir, now) : Status(std::move(dir).take_error());
   if (done.ok()) return std::nullopt;
-  if (dir.ok()) remove_kept(*dir).ignore("what was moved there so far is of no use");
+  forget_prepared(record);
   return fmt::format("what was replaced could not be kept, so this cannot be undone: {}", done.error().message());
 }
 
@@ -241,12 +297,14 @@ Result<Undone> undo(const KeptApply& kept, Clock& clock) {
     for (const Step& step : kept.record.intent->steps) undone.paths.push_back(step.path);
     if (!undone.conflicts.empty()) return undone;
     WARREN_TRY(sync_all(*base, *record.intent));
+    WARREN_TRY(prepare_to_keep(*base, record));
     record.state = ApplyState::kPerforming;
     WARREN_TRY(put_record(record));
     return undone;
   };
   Result<Undone> prepared = prepare();
   if (!prepared.ok() || !prepared->conflicts.empty()) {
+    forget_prepared(record);
     Status cleaned = Staging::remove(*base, record);
     if (cleaned.ok()) remove_record(record).ignore("the next undo removes it");
     return prepared;

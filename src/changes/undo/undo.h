@@ -32,6 +32,13 @@ struct KeptApply {
 // The newest first. Damaged ones are left out.
 Result<std::vector<KeptApply>> list_kept();
 
+// Before the first step: makes sure that what the steps replace can be kept. Copies now what cannot be moved there
+// later, because it is on another filesystem or has other names. Does nothing for what is larger than the limit. If it
+// fails, no step must be performed.
+Status prepare_to_keep(HostTree& base, const ApplyRecord& record);
+// The steps were not performed, or were rolled back.
+void forget_prepared(const ApplyRecord& record);
+
 // After the steps were performed: moves the old nodes out of the staging directories. May be called again after a
 // crash. Removes kept applies that are too old, and the oldest ones while all together are larger than the limit.
 // Returns why the apply cannot be undone, if this one could not be kept.

@@ -14,6 +14,8 @@
 #include "changes/upper/tree_finder.h"
 #include "changes/upper/upper_edit.h"
 #include "changes/upper/upper_tree.h"
+#include "fs/list_dir.h"
+#include "fs/overlay/base_moves.h"
 #include "store/overlay/apply_log.h"
 
 namespace warren {
@@ -165,9 +167,51 @@ class RenamedAgain {
   std::unordered_set<std::string> hidden_;  // the new paths of those that are hidden at the old one
 };
 
+// The agent has another type of node there than what the undo put back: it has replaced that again.
+Status cover_again(const AgentOverlay& overlay, const UpperNode& node) {
+  Inode upper = node.node.inode;
+  bool is_dir = node.node.is_directory();
+  WARREN_TRY(is_dir ? overlay.upper.put_origin({.upper = upper, .base_path = "", .seen = {}})
+                    : overlay.upper.remove_origin(upper));
+  WARREN_TRY(overlay.upper.put_cover({.base_path = node.place, .seen = node.there, .at = {}}));
+  std::vector<Cover> pending{{.base_path = node.place, .seen = node.there, .at = {}}};
+  while (!pending.empty()) {
+    Cover dir = std::move(pending.back());
+    pending.pop_back();
+    if (!dir.seen->is_directory()) continue;
+    std::optional<Attributes> now = WARREN_TRY(find_in_tree(overlay.base, dir.base_path));
+    if (!now || !now->is_directory()) continue;
+    std::vector<DirEntry> entries = WARREN_TRY(list_dir(overlay.base, now->inode, DirDetail::kAttributes));
+    for (const DirEntry& entry : entries) {
+      // Its times are too young to tell what came back from what somebody makes now.
+      pending.push_back({.base_path = join_path(dir.base_path, entry.name), .seen = entry.attributes, .at = {}});
+      WARREN_TRY(overlay.upper.put_cover(pending.back()));
+    }
+  }
+  return Ok{};
+}
+
+// Of names that the undo has removed or written, and under which the agent has something else since the apply.
+Status take_up_covers(const AgentOverlay& overlay, const UpperTree& tree, TreeFinder& base, const UndoneBase& undone) {
+  for (const auto& [place, cover] : tree.covers()) {
+    if (!cover.seen || cover.seen->is_directory()) continue;
+    std::optional<Attributes> now = WARREN_TRY(base.find(place));
+    bool is_ours = now ? undone.has_written(place, *now) : undone.has_removed(place);
+    if (is_ours) WARREN_TRY(overlay.upper.put_cover({.base_path = place, .seen = now, .at = {}}));
+  }
+  return Ok{};
+}
+
 Status take_up(const AgentOverlay& overlay, const UpperNode& node, const UndoneBase& undone) {
   bool is_copy = !node.origin->base_path.empty();
-  if (is_copy && node.is_untouched()) return Ok{};  // it follows the base by itself
+  bool is_back = node.there && undone.has_written(node.place, *node.there);
+  bool was_linked = is_back && node.origin->hidden_names > 0 && node.there->nlink == 1;
+  if (is_copy && node.is_untouched()) {  // it follows the base by itself
+    if (!was_linked) return Ok{};
+    Origin alone = *node.origin;
+    alone.hidden_names = 0;
+    return overlay.upper.put_origin(alone);
+  }
   bool is_of_place = !is_copy || node.origin->base_path == node.place;
   std::vector<ByteRange> in_base = WARREN_TRY(overlay.upper.list_base_ranges(node.node.inode));
   if (!is_of_place || !in_base.empty()) return Ok{};  // a part of it is in the base: it must stay a copy
@@ -178,8 +222,10 @@ Status take_up(const AgentOverlay& overlay, const UpperNode& node, const UndoneB
     return overlay.upper.remove_origin(node.node.inode);
   }
   bool is_same_kind = ((node.there->mode ^ node.node.mode) & S_IFMT) == 0;
-  if (!is_same_kind || node.node.is_directory() || !undone.has_written(node.place, *node.there)) return Ok{};
+  if (is_back && !is_same_kind) return cover_again(overlay, node);
+  if (!is_back || node.node.is_directory()) return Ok{};
   Origin origin = *node.origin;
+  if (was_linked) origin.hidden_names = 0;
   origin.seen = node.there;
   origin.seen->ctime = {};  // the agent's node is another one
   return replace_origin(overlay, origin, node.place);
@@ -249,6 +295,7 @@ Status take_up_undone(const AgentOverlay& overlay, const Intent& intent) {
     WARREN_TRY(RenamedAgain(overlay, before, base).run(undone));
   }
   UpperTree tree = WARREN_TRY(UpperTree::read(overlay, base));
+  WARREN_TRY(take_up_covers(overlay, tree, base, undone));
   for (const UpperNode& node : tree.nodes()) {
     if (node.origin != nullptr && !node.is_nameless) WARREN_TRY(take_up(overlay, node, undone));
   }

@@ -198,6 +198,8 @@ class Dropper {
            {change.base_path, moved_to(moves_, change.base_path, above).value_or(change.base_path)}) {
         auto gap = gap_of_.find(place);
         if (gap != gap_of_.end()) WARREN_TRY(edit_.remove_whiteout(gap->second));
+        // Something new has the name, which the base does not have any more.
+        else if (tree_.covers().contains(place)) WARREN_TRY(put_nothing_seen(place));
       }
     }
     std::string path = path_of(change.path);
@@ -205,6 +207,10 @@ class Dropper {
     if (node == nullptr || node->node.inode != change.upper) return keep_removal(change, path, node);
     WARREN_TRY(edit_.remove_whiteout(path));
     return node->node.is_directory() ? drop_dir(change, path) : drop_file(change, *node);
+  }
+
+  Status put_nothing_seen(const std::string& place) {
+    return overlay_.upper.put_cover({.base_path = place, .seen = {}, .at = {}});
   }
 
   Status drop_dir(const AppliedChange& change, const std::string& path) {

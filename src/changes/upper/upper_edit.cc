@@ -205,8 +205,14 @@ Cover UpperEdit::cover_of(const std::string& place, const Attributes& now) const
   const Cover* known = tree_.find_cover(place);
   if (known == nullptr) return {.base_path = place, .seen = now, .at = {}};
   if (known->base_path == place) return *known;
-  bool is_seen = known->seen && is_surely_older(now.ctime, known->at);
-  return {.base_path = place, .seen = is_seen ? std::optional(now) : std::nullopt, .at = known->at};
+  if (!known->seen) return {.base_path = place, .seen = {}, .at = known->at};
+  Attributes seen = now;
+  bool is_other = now.is_directory() ? is_moved_since(now, known->at) : !is_surely_older(now.ctime, known->at);
+  if (is_other) {  // of the version that the agent removed nothing is known, except that it was not this one
+    --seen.mtime.seconds;
+    if (now.is_directory()) seen.inode = {};
+  }
+  return {.base_path = place, .seen = seen, .at = known->at};
 }
 
 Status UpperEdit::take_content(const UpperNode& node, std::string_view base_path) {

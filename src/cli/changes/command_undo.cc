@@ -252,6 +252,7 @@ Result<Exit> run_undo(Context& context, const Arguments& args) {
   }
   if (!recovered.empty()) return end_undo_recovery(context, args, recovered, is_finished);
   KeptApply kept = WARREN_TRY(choose_kept(args));
+  if (std::optional<std::uint64_t> bytes = args.find_size("undo-size")) kept.record.undo.bytes_max = *bytes;
   return undo_kept(context, args, kept);
 }
 
@@ -272,6 +273,11 @@ Command make_undo() {
                        .suggest = Suggest::kAgents}},
       .options = {{.name = "list", .letter = 'l', .help = "list what can be undone, for one agent or for all"},
                   {.name = "record", .value = "NAME", .help = "undo the entry that has this name in --list"},
+                  {.name = "undo-size",
+                   .value = "SIZE",
+                   .help =
+                       "keep at most SIZE of what applies and undos replaced; 0 keeps nothing [default: as the apply]",
+                   .kind = ValueKind::kSize},
                   json_option()},
       .subcommands = {},
       .handler = run_undo};

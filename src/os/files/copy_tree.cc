@@ -41,7 +41,8 @@ Status copy_node(HostTree& from, const std::string& path, const struct stat& inf
 
 }  // namespace
 
-Status copy_tree(HostTree& from, std::string_view path, HostTree& to, std::string_view target) {
+Status copy_tree(HostTree& from, std::string_view path, HostTree& to, std::string_view target,
+                 const std::unordered_set<std::string>& skipped) {
   struct stat top = WARREN_TRY(from.get(path));
   struct Item {
     std::string path;
@@ -70,7 +71,9 @@ Status copy_tree(HostTree& from, std::string_view path, HostTree& to, std::strin
     }
     std::vector<HostEntry> entries = WARREN_TRY(list_in(from, item.path));
     for (const HostEntry& entry : entries) {
-      pending.push_back({join_path(item.path, entry.name), join_path(item.target, entry.name), entry.attributes});
+      std::string below = join_path(item.path, entry.name);
+      if (skipped.contains(below)) continue;
+      pending.push_back({std::move(below), join_path(item.target, entry.name), entry.attributes});
     }
     dirs.push_back(std::move(item));
   }
@@ -79,6 +82,17 @@ Status copy_tree(HostTree& from, std::string_view path, HostTree& to, std::strin
     WARREN_TRY(to.set_metadata(dir->target, metadata));
   }
   return Ok{};
+}
+
+Result<bool> can_move_between(HostTree& from, std::string_view dir, HostTree& to) {
+  std::string probe = join_path(dir, "probe");
+  WARREN_TRY(from.create_file(probe));
+  Fd source = WARREN_TRY(open_host_dir_below(from.top(), dir.substr(dir.starts_with('/') ? 1 : 0)));
+  bool is_moved = ::renameat(source.get(), "probe", to.top(), "probe") == 0;
+  int failure = errno;
+  WARREN_TRY(is_moved ? to.remove_file("/probe") : from.remove_file(probe));
+  if (is_moved || failure == EXDEV) return is_moved;
+  return system_error(failure, "move a file there");
 }
 
 Status move_between(HostTree& from, std::string_view path, HostTree& to, std::string_view target) {
@@ -91,11 +105,13 @@ Status move_between(HostTree& from, std::string_view path, HostTree& to, std::st
   std::string new_name(goal.name);
   if (::renameat2(source_dir.get(), old_name.c_str(), goal_dir.get(), new_name.c_str(), RENAME_NOREPLACE) == 0)
     return Ok{};
-  if (errno == EINVAL) errno = EXDEV;  // the filesystem cannot rename without replacing: the caller copies
-  return system_error(errno, fmt::format("move {}", quote(path)));
+  // Some filesystems cannot rename without replacing; the caller has found the name free.
+  bool is_moved =
+      errno == EINVAL && ::renameat(source_dir.get(), old_name.c_str(), goal_dir.get(), new_name.c_str()) == 0;
+  return is_moved ? Status(Ok{}) : Status(system_error(errno, fmt::format("move {}", quote(path))));
 }
 
-Result<TreeSize> measure_tree(HostTree& tree, std::string_view path) {
+Result<TreeSize> measure_tree(HostTree& tree, std::string_view path, const std::unordered_set<std::string>& skipped) {
   struct stat top = WARREN_TRY(tree.get(path));
   TreeSize size;
   auto add = [&](const struct stat& node) {
@@ -110,8 +126,10 @@ Result<TreeSize> measure_tree(HostTree& tree, std::string_view path) {
     pending.pop_back();
     std::vector<HostEntry> entries = WARREN_TRY(list_in(tree, dir));
     for (const HostEntry& entry : entries) {
+      std::string below = join_path(dir, entry.name);
+      if (skipped.contains(below)) continue;
       add(entry.attributes);
-      if (S_ISDIR(entry.attributes.st_mode)) pending.push_back(join_path(dir, entry.name));
+      if (S_ISDIR(entry.attributes.st_mode)) pending.push_back(std::move(below));
     }
   }
   return size;
