@@ -250,10 +250,12 @@ Status Agent::open_base(const std::string& base_path, const AgentOptions& option
   Result<std::unique_ptr<HostFs>> base =
       HostFs::open(base_path, {.hidden = std::move(hidden), .hidden_prefix = kStagingPrefix, .view = options.view});
   if (!base.ok()) {
-    return Error(base.error().code(),
-                 fmt::format("cannot open {}, the base of {}: {}", quote(base_path), quote(store_->path()),
-                             base.error().message()),
-                 "restore the directory: the agent's changes are in its file, and are shown again with it");
+    return Error(
+        base.error().code(),
+        fmt::format("cannot open {}, the base of {}: {}", quote(base_path), quote(store_->path()),
+                    base.error().message()),
+        "restore the directory: the agent's changes are in its file, and are shown again with it; with an empty "
+        "directory in its place, `warren apply ID --to DIR` writes what the agent has changed to DIR");
   }
   overlay->base = std::move(base).take_value();
   overlay->merged = WARREN_TRY(OverlayFs::open(*overlay->rows, *overlay->base, options.copy_whole_bytes));

@@ -63,7 +63,11 @@ std::string guess(std::string_view id) {
 
 std::string missing_hint(std::string_view id) {
   std::string start = is_agent_id(id) ? guess(id) : "";
-  if (start.empty() && is_agent_id(id)) start = fmt::format("`warren init {}` creates it", id);
+  if (start.empty() && is_agent_id(id)) {
+    Result<std::vector<std::string>> sessions = list_session_ids();
+    bool has_sessions = sessions.ok() && !sessions->empty();
+    start = has_sessions ? "`warren sessions` lists the sessions" : fmt::format("`warren init {}` creates it", id);
+  }
   Result<std::vector<std::string>> known = list_agents();
   if (!known.ok() || known->empty()) return start;
   std::size_t count = std::min(known->size(), kListedInHint);

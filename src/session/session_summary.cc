@@ -1,6 +1,6 @@
 #include "session/session_summary.h"
 
-#include <algorithm>
+#include <set>
 
 #include "changes/commits/commits.h"
 #include "changes/commits/ignored.h"
@@ -8,9 +8,27 @@
 #include "changes/git/git_folder.h"
 #include "changes/left_out.h"
 #include "changes/left_with_agent.h"
+#include "changes/review/patch.h"
 #include "changes/upper/open_overlay.h"
 
 namespace warren {
+
+namespace {
+
+// Of a renamed file, or one in a renamed directory, the name in the base counts too: whoever edits it there must merge.
+Result<std::vector<std::string>> list_files(const AgentOverlay& overlay, const std::vector<TreeChange>& changes) {
+  std::set<std::string> paths;
+  for (const TreeChange& change : changes) {
+    if (!change.node().is_directory()) paths.insert(change.path);
+  }
+  for (const ChangedFile& file : WARREN_TRY(list_changed_files(overlay, changes))) {
+    if (file.before) paths.insert(file.before->path);
+    if (file.after) paths.insert(file.after->path);
+  }
+  return std::vector<std::string>(paths.begin(), paths.end());
+}
+
+}  // namespace
 
 Result<SessionSummary> summarise_session(const SessionDir& session, Clock& clock) {
   OverlayAgent opened = WARREN_TRY(open_overlay(session.file(), OpenMode::kReadOnly, clock));
@@ -23,10 +41,7 @@ Result<SessionSummary> summarise_session(const SessionDir& session, Clock& clock
   leave_out(changes, [&](const TreeChange& change) { return ignored.contains(change.path); });
   SessionSummary summary{.changes = summarise(changes), .files = {}, .left = {}};
   summary.left = WARREN_TRY(list_left_with_agent(*opened.agent, opened.overlay, in_git));
-  for (const TreeChange& change : changes) {
-    if (!change.node().is_directory()) summary.files.push_back(change.path);
-  }
-  std::sort(summary.files.begin(), summary.files.end());
+  summary.files = WARREN_TRY(list_files(opened.overlay, changes));
   if (in_git.empty()) return summary;
   if (!ignored.empty()) summary.left.emplace_back(kIgnoredFiles);
   summary.has_commits = commits.ok() && *commits && !(*commits)->brings.empty();

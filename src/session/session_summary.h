@@ -17,7 +17,7 @@ inline constexpr const char* kIgnoredFiles = "files that git ignores";
 
 struct SessionSummary {
   ChangeSummary changes;           // without those in .git, and without kIgnoredFiles
-  std::vector<std::string> files;  // the paths of these changes, sorted, without directories
+  std::vector<std::string> files;  // what they change, sorted: a renamed file by both names
   bool has_commits = false;        // that the base's repository does not have
   bool has_git_objects = false;    // the same for objects of git: those of commits, or that no branch names
   std::vector<std::string> left;   // what no apply takes out of the session: "the stash", "memory"

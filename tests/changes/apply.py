@@ -123,7 +123,7 @@ class Apply(Case):
         for name in "abc":
             self.write(f"/{name}", "22\n")
         self.assertIn("needs standard input to be a terminal", self.w.fails("apply", "-i", self.w.id))
-        said = self.talk(["apply", "-i", self.w.id], b"d\ny\nn\ny\n")
+        said = self.talk(["apply", "-i", self.w.id], b"p\ny\nn\ny\n")
         self.assertIn(b"+22", said)
         self.assertEqual((self.read("a"), self.read("b"), self.read("c")), ("22\n", "1\n", "22\n"))
         self.talk(["apply", "-i", self.w.id], b"q\n")

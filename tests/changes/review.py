@@ -69,7 +69,7 @@ class Overview(Case):
         self.fill(a="1\n", b="1\n")
         self.w.change(lambda p: (os.chmod(p + "/a", 0o755), os.chmod(p + "/b", 0o755), overlaid.write(p + "/b", "2\n"),
                                  os.setxattr(p + "/a", "user.x", b"1")))
-        self.assertEqual(self.w.lines(), ["M f /a  [only its mode: 644 to 755]", "M f /b"])
+        self.assertEqual(self.w.lines(), ["M f /a  [only its mode: 644 to 755]", "M f /b  [also its mode: 644 to 755]"])
 
     def test_a_conflict_is_marked(self):
         self.fill(a="1\n", b="1\n")
@@ -169,6 +169,15 @@ class Pairs(Case):
         self.assertEqual(self.w.run("diff", "--exit-code", "a..other").returncode, 1)
         self.assertEqual(self.pair(ids="a..a"), "")
 
+    def test_a_path_that_neither_has_is_an_error(self):
+        self.both()
+        run = lambda path: self.w.run("diff", "a..other", path)
+        self.assertEqual(run("/one").stdout, b"M f /one\n")
+        self.assertEqual((run("/same").returncode, run("/same").stdout), (0, b""))
+        for path in ("/nonexistent", "*.nothing"):
+            self.assertEqual(run(path).returncode, 1)
+            self.assertIn(b"no changes match", run(path).stderr)
+
     def test_the_patch_leads_from_one_to_the_other(self):
         self.both()
         tree = self.w.root / "tree"
@@ -239,8 +248,42 @@ class Parts(Case):
 
     def test_quitting_writes_nothing(self):
         self.three_parts()
-        self.assertIn(b"nothing was written", self.talk(["apply", "-i", self.w.id], b"s\ny\nq\n"))
+        self.assertIn(b"nothing was written", self.talk(["apply", "-i", self.w.id], b"s\nn\nq\n"))
+        for stop in (b"q\n", b"d\n", b"\x04"):
+            self.assertIn(b"nothing was written", self.talk(["apply", "-i", self.w.id], stop))
+        self.assertIn(b"nothing was written", self.talk(["apply", "-i", self.w.id], b"s\ny\n\x04"), "the end of the input")
         self.assertEqual(self.read("a"), "".join(self.LINES))
+
+    def test_what_was_taken_before_quitting_is_written(self):
+        self.three_parts()
+        self.talk(["apply", "-i", self.w.id], b"s\ny\nq\n")
+        self.assertEqual(self.read("a"), "".join(self.with_line(2, "first")))
+        self.talk(["apply", "-i", self.w.id], b"y\nd\n")
+        self.assertEqual((self.read("a"), self.read("b")), (self.fs("cat", "/a").decode(), "1\n"))
+        self.assertEqual(self.w.lines(), ["M f /b"])
+
+    def test_a_new_or_deleted_directory_is_one_question(self):
+        self.fill(z="1\n", old__x="1\n", old__deep__y="1\n")
+        self.fs("rm", "-r", "/old")
+        for path in ("/new/a", "/new/sub/b", "/new/sub/c", "/other/x", "/other/y"):
+            self.write(path, "1\n")
+        self.write("/z", "2\n")
+        said = self.talk(["apply", "-i", self.w.id], b"n\ny\ns\ny\nn\nn\n")  # new, old, other, x, y, z
+        self.assertIn(b"A d /new  (4 changes in it)", said)
+        self.assertIn(b"D d /old  (3 changes in it)", said)
+        self.assertFalse((self.base / "new").exists() or (self.base / "old").exists())
+        self.assertEqual(sorted(one.name for one in (self.base / "other").iterdir()), ["x"])
+        self.talk(["apply", "-i", self.w.id], b"y\nq\n")
+        self.assertEqual(self.read("new/sub/c"), "1\n")
+        self.assertEqual(self.w.lines(), ["A f /other/y", "M f /z"])
+
+    def test_what_runs_by_itself_is_not_taken_with_its_directory(self):
+        self.fill(z="1\n")
+        for path in ("/new/a", "/new/.envrc", "/new/b"):
+            self.write(path, "1\n")
+        said = self.talk(["apply", "-i", self.w.id], b"y\nn\n")
+        self.assertIn(b"A d /new  (2 changes in it)", said)
+        self.assertEqual(sorted(one.name for one in (self.base / "new").iterdir()), ["a", "b"])
 
     def test_what_has_no_parts(self):
         self.fill(a="1\n")

@@ -306,9 +306,68 @@ class Commits(Case):
                          "of a\nof b\nrest\n")
         self.assertEqual(self.w.warren("apply", "both").returncode, 0)
         self.assertEqual(self.git("log", "-1", "--format=%s", "warren/both"), "of a\n")
-        self.assertEqual(self.w.warren("apply", "both", "--commits", "--from", "warren/b", "--branch", "theirs").returncode, 0)
-        self.assertEqual(self.git("log", "-1", "--format=%s", "theirs"), "of b\n")
-        self.assertEqual((self.base / "rest").read_text(), "rest\n")
+        self.assertEqual(self.git("log", "-1", "--format=%s", "warren/b"), "of b\n")
+        self.assertEqual(self.git("status", "--short"), "?? rest\n", "what is in the commits comes with them")
+        self.w.warren("apply", "both")
+        self.assertEqual(self.git("status", "--short"), "?? rest\n", "also before they are merged")
+        self.git("merge", "-q", "--no-edit", "warren/both", "warren/b")
+        self.assertEqual((self.base / "of_b").read_text(), "b\n")
+        self.w.warren("apply", "both")
+        self.assertRegex(self.w.warren("sessions").stdout, r"both +0 \+ git settings  ")
+
+    def repository(self):
+        self.git("init", "-q", "-b", "main")
+        self.git("add", "-A")
+        self.git("commit", "-qm", "start")
+
+    def test_only_the_second_has_committed(self):
+        self.repository()
+        self.change("a", "echo a > of_a")
+        self.commit("b", "echo b > of_b; sed -i 's/line 9$/nine/' text")
+        self.merge("a", "b", "--into", "both")
+        self.assertEqual(self.w.warren("apply", "both").returncode, 0)
+        self.assertEqual(self.git("status", "--short"), "?? of_a\n")
+        self.git("merge", "-q", "warren/both")
+        self.assertEqual((self.base / "of_b").read_text(), "b\n")
+
+    def test_a_file_of_both_waits_for_the_merge_of_their_commits(self):
+        self.repository()
+        self.commit("a", "sed -i 's/line 2$/two/' text")
+        self.commit("b", "sed -i 's/line 20$/twenty/' text; echo b > of_b; echo more > untracked_file")
+        self.change("b", "echo again >> of_b")
+        self.merge("a", "b", "--into", "both")
+        done = self.w.warren("apply", "both")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("not written, because the commits contain a part of it: ", done.stdout)
+        self.assertEqual(self.git("status", "--short"), "")
+        self.git("merge", "-q", "--no-edit", "warren/both")
+        self.git("merge", "-q", "--no-edit", "warren/b")
+        done = self.w.warren("apply", "both", "--merge")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual((self.base / "of_b").read_text(), "b\nagain\n")
+        self.assertEqual(self.git("status", "--short"), " M of_b\n")
+
+    def test_a_branch_of_that_name_is_not_touched(self):
+        self.repository()
+        self.commit("a", "echo a > of_a")
+        self.commit("b", "echo b > of_b")
+        self.merge("a", "b", "--into", "both")
+        self.git("branch", "warren/b")
+        before = self.git("rev-parse", "warren/b")
+        done = self.w.warren("apply", "both")
+        self.assertIn("warren apply session:both --commits --from warren/b --branch NAME", done.stdout)
+        self.assertEqual(self.git("rev-parse", "warren/b"), before)
+
+    def test_untracked_files_in_the_second_branch_are_asked_about(self):
+        self.repository()
+        (self.base / "secret").write_text("secret\n")
+        self.change("a", "git config user.email x@y; git config user.name x; echo a > of_a; git add of_a; git commit -qm 'of a'")
+        self.change("b", "git config user.email x@y; git config user.name x; git add -f secret; git commit -qm 'of b'")
+        self.merge("a", "b", "--into", "both")
+        done = self.w.warren("apply", "both")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("secret", done.stderr)
+        self.assertNotIn("warren/b", self.git("branch", "-a"))
 
 
 if __name__ == "__main__":

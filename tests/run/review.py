@@ -284,7 +284,7 @@ class Terminal(Case):
         self.tmux("resize-window", "-x", 200, "-y", 50)
         self.see(side_by_side)
         self.tmux("resize-window", "-x", 30, "-y", 5)
-        self.see("the terminal needs")
+        self.see("q quits; 40 columns")
         self.tmux("resize-window", "-x", 80, "-y", 24)
         self.see("[ ] M text")
         self.keys("q")

@@ -100,6 +100,17 @@ class Sessions(commanding.Commands):
         self.assertEqual((world.base / "file").read_text(), "of the base\n")
         self.before = sandboxed.checksum(world.base)
 
+    def test_an_empty_session_goes_with_a_discard_and_diff_says_so(self):
+        world = self.world
+        self.ok("--session", "s", "--keep", "--", "true")
+        self.assertEqual(world.sessions(), ["s"])
+        self.assertIn("nothing is left in the session 's': `warren discard s` deletes it", world.warren("diff", "s").stderr)
+        self.assertEqual(world.warren("diff", "s", "--json").stderr, "")
+        self.assertEqual(world.warren("discard", "s", "--keep").stdout, "nothing to discard\n")
+        self.assertEqual(world.sessions(), ["s"])
+        self.assertEqual(world.warren("discard", "s").stdout, "nothing to discard\n")
+        self.assertEqual(world.sessions(), [])
+
     def test_a_session_with_more_than_changes_stays(self):
         world = self.world
         for what in (["kv", "s", "set", "key", "1"], ["vfs", "s", "write", "/mem/semantic/x", "kept"],
@@ -329,6 +340,11 @@ class Sessions(commanding.Commands):
         self.assertEqual(sorted(lines[5:]), sorted([f"{three[0]}, {three[1]} and {three[2]} all change /f",
                                                     f"{ids[0]}, {ids[1]}, {ids[2]} and {ids[3]} all change /g"]))
 
+    def test_a_renamed_file_is_shared_with_who_edits_it(self):
+        self.ok("--session", "mover", "--", "sh", "-c", "mv file elsewhere")
+        self.ok("--session", "editor", "--", "sh", "-c", "echo x >> file")
+        self.assertIn(" both change /file\n", self.world.warren("sessions").stdout)
+
     def test_sessions_are_pruned(self):
         self.ok("--session", "full", "--", "sh", "-c", "echo x > f")
         self.ok("--session", "empty", "--keep", "--", "true")
@@ -358,6 +374,24 @@ class Sessions(commanding.Commands):
         self.world.warren("sessions", "delete", "two", "--yes")
         self.assertIn("1 added", self.world.warren("apply", "--dry-run").stdout)
         self.assertIn("discarded: 1 added", self.world.warren("discard", "--yes").stdout)
+
+    def test_a_path_without_an_id_is_one_of_the_only_session(self):
+        diff = lambda *words, **how: self.world.warren("diff", *words, **how)
+        self.ok("--session", "one", "--", "sh", "-c", "echo x >> file; echo x > dir/made; echo x > plain")
+        self.assertEqual(diff("file").stdout, "M f /file\n")
+        self.assertEqual(diff("dir", "file").stdout, "A f /dir/made\nM f /file\n")
+        self.assertEqual(diff("../file", cwd=self.world.base / "dir").stdout, "M f /file\n")
+        self.assertEqual(diff("plain", "d*/made").stdout.splitlines()[-1], "A f /plain")
+        self.assertEqual(diff("f*").stdout, "M f /file\n")
+        self.assertIn("no agent or session 'nothing'", diff("nothing").stderr)
+        self.assertIn("1 added", self.world.warren("apply", "-n", "plain").stdout)
+        self.ok("--session", "plain", "--", "sh", "-c", "echo x > other")
+        self.assertEqual(diff("plain").stdout, "A f /other\n", "an id comes first")
+        done = diff("file")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("'file' is not an agent, and there are several sessions of this directory", done.stderr)
+        self.assertIn("give the ID before a PATH; newest first: ", done.stderr)
+        self.assertEqual(self.world.warren("discard", "one", "--yes", "plain").stdout, "discarded: 1 added\n")
 
     def test_undo_checkpoint_audit_and_their_like_need_no_id_either(self):
         warren = lambda *words, **options: self.world.warren(*words, **options)

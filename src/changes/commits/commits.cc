@@ -56,6 +56,18 @@ std::vector<AgentBranch> list_candidates(const GitHeads& agent, const GitHeads& 
   return found;
 }
 
+std::vector<AgentBranch> list_merged(const GitHeads& agent, const std::optional<PinnedGit>& pinned) {
+  std::vector<AgentBranch> found;
+  if (!pinned) return found;
+  std::set<std::string> known{agent.commit, pinned->head};
+  for (const auto& [name, commit] : pinned->references) known.insert(commit);
+  for (const auto& [name, commit] : agent.branches) {
+    if (name.starts_with("warren/") && known.insert(commit).second) found.push_back({name, commit});
+  }
+  if (found.size() > limits::kGitNewBranches) found.clear();
+  return found;
+}
+
 }  // namespace
 
 Result<std::optional<AgentCommits>> find_commits(const AgentOverlay& overlay) {
@@ -66,7 +78,8 @@ Result<std::optional<AgentCommits>> find_commits(const AgentOverlay& overlay) {
   std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(overlay));
   AgentCommits commits{.start = overlay.note ? overlay.note->commit : "", .head = agent->commit, .brings = {}};
   if (pinned) commits.start = pinned->head;
-  bool is_moved = !agent->commit.empty() && agent->commit != commits.start;
+  commits.merged = list_merged(*agent, pinned);
+  bool is_moved = (!agent->commit.empty() && agent->commit != commits.start) || !commits.merged.empty();
   std::vector<AgentBranch> candidates = list_candidates(*agent, *base, commits.start, pinned);
   if (!is_moved && candidates.empty()) return none;
   if (candidates.size() > limits::kGitNewBranches) {

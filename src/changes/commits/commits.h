@@ -38,7 +38,10 @@ struct AgentCommits {
   std::string start;                // HEAD when the agent was created; "" if unknown
   std::string head;                 // the agent's HEAD; "" before the first commit
   std::vector<AgentBranch> brings;  // that of HEAD first
-  bool is_head_squashed = false;    // the base has what the agent's HEAD changes, as other commits
+  // Branches "warren/NAME" that the session did not start with: `warren merge` has put them there. Those that the base
+  // has by now are among them.
+  std::vector<AgentBranch> merged = {};
+  bool is_head_squashed = false;  // the base has what the agent's HEAD changes, as other commits
 };
 
 // nullopt if the agent has made no commits and its HEAD is where it was, or the base is not the top of a repository.
@@ -112,6 +115,7 @@ class CommitImport {
   Result<Description> describe(const std::vector<AgentBranch>& branches);
   // Whether the commit contains another one of the agent's.
   Result<bool> contains(const std::string& commit);
+  Result<bool> contains_in_head(const std::string& commit);  // the same for the agent's HEAD
   // What the commits change that runs by itself (changes/review/remarks.h) once they are merged.
   Result<std::vector<SelfRunningFile>> list_self_running();
   // A branch or tag of the base's repository that contains the commit; "" if there is none.

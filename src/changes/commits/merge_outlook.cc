@@ -36,6 +36,11 @@ Result<bool> CommitImport::contains(const std::string& commit) {
   return joined_.succeeds({"merge-base", "--is-ancestor", commit, commit_});
 }
 
+Result<bool> CommitImport::contains_in_head(const std::string& commit) {
+  if (head_.empty()) return false;
+  return joined_.succeeds({"merge-base", "--is-ancestor", commit, head_});
+}
+
 Result<MergeOutlook> CommitImport::foresee_merge() {
   MergeOutlook outlook;
   outlook.has_head = WARREN_TRY(has_head(base_));

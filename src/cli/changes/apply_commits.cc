@@ -16,6 +16,7 @@
 #include "cli/changes/apply_consent.h"
 #include "cli/changes/changes_output.h"
 #include "cli/changes/merge_advice.h"
+#include "cli/changes/merged_branches.h"
 #include "os/terminal.h"
 
 namespace warren::cli {
@@ -188,6 +189,7 @@ Result<std::optional<CommitsPlan>> plan_commits(const Arguments& args, OverlayAg
   } else {
     plan.container = WARREN_TRY(plan.import->find_container());
   }
+  if (!args.has("from")) WARREN_TRY(plan_merged_branches(plan, opened, all));
   return std::optional(std::move(plan));
 }
 
@@ -215,6 +217,8 @@ Status compare_with_commits(const Arguments& args, const AgentOverlay& overlay, 
                             std::vector<TreeChange>& changes) {
   plan.beyond = WARREN_TRY(plan.import->look_beyond(changes));
   std::vector<CommitImport::Where> where = WARREN_TRY(plan.import->sort(changes));
+  std::vector<CommitImport::Where> in_any = where;
+  WARREN_TRY(compare_with_merged(plan, changes, in_any));
   for (std::size_t i = 0; i < changes.size(); ++i) {
     if (where[i] == CommitImport::Where::kFiles) continue;
     bool is_whole = where[i] == CommitImport::Where::kCommits;
@@ -222,7 +226,7 @@ Status compare_with_commits(const Arguments& args, const AgentOverlay& overlay, 
   }
   if (args.has("commits")) return Ok{};
   plan.held = plan.beyond.taken_back;
-  plan.where = std::move(where);
+  plan.where = std::move(in_any);
   if (!args.has("ignored")) plan.ignored = WARREN_TRY(find_ignored(overlay, changes, Rules::kAgent));
   return Ok{};
 }
@@ -236,7 +240,7 @@ void mark_taken_back(const AgentOverlay& overlay, std::vector<TreeChange>& all) 
 }
 
 Result<bool> agrees_to_foreign(Context& context, const Arguments& args, const CommitsPlan& plan) {
-  if (!plan.taken || !is_suspicious(plan.beyond) || args.has("yes")) return true;
+  if (!plan.writes_branches() || !is_suspicious(plan.beyond) || args.has("yes")) return true;
   std::string why = describe_foreign(plan.beyond);
   if (!is_terminal(context.input)) {
     return Error(Code::kDenied, fmt::format("nothing was written: {}", why),
@@ -250,7 +254,7 @@ Result<bool> agrees_to_foreign(Context& context, const Arguments& args, const Co
 }
 
 void add_foreign_question(const Arguments& args, const CommitsPlan& plan, std::vector<ApplyQuestion>& questions) {
-  if (!plan.taken || !is_suspicious(plan.beyond) || args.has("yes")) return;
+  if (!plan.writes_branches() || !is_suspicious(plan.beyond) || args.has("yes")) return;
   questions.push_back({.about = "commits", .why = describe_foreign(plan.beyond), .agree = "--yes", .files = {}});
 }
 
@@ -262,6 +266,7 @@ Status bring_commits(const Arguments& args, const AgentOverlay& overlay, Commits
     bool is_head = plan.taken->commit == plan.found.head;
     if (is_head) WARREN_TRY(note_brought(overlay, plan.taken->commit, std::move(plan.brought)));
   }
+  WARREN_TRY(bring_merged_branches(plan));
   if (plan.beyond.taken_back.empty()) return Ok{};
   return keep_removed_after_commit(overlay, plan.beyond.taken_back);
 }
@@ -273,6 +278,11 @@ Json commits_json(const CommitsPlan& plan) {
     json["commit"] = plan.taken->commit;
     json["subject"] = printable(plan.description.subject);
   }
+  Json others = Json::array();
+  for (const MergedBranch& other : plan.others) {
+    if (other.is_brought) others.push_back({{"branch", printable(other.branch.name)}, {"commit", other.branch.commit}});
+  }
+  json["others"] = std::move(others);
   Json held = Json::array();
   for (const std::string& path : plan.held) held.push_back(printable(path));
   json["held"] = std::move(held);
@@ -316,6 +326,7 @@ void print_commits(Context& context, const Arguments& args, const CommitsPlan& p
   } else if (plan.found.is_head_squashed) {
     out.print("what the agent's commits change is already in your HEAD, as other commits\n");
   }
+  print_merged_branches(out, args, plan);
   if (plan.committed > 0) {
     out.print("{} in the commits, not written as {}\n",
               plan.committed == 1 ? "1 change is" : fmt::format("{} changes are", plan.committed),
@@ -371,9 +382,11 @@ void print_new_commits(Context& context, const AgentOverlay& overlay, const std:
   print_strays(context, overlay, left_out);
   if (!*found) return;
   for (const AgentBranch& one : (*found)->brings) {
-    context.err.print("new commits: {} is at {}; `warren apply` brings them as a branch\n",
-                      one.name.empty() ? std::string("HEAD") : context.err.name(one.name),
-                      one.commit.substr(0, kShortId));
+    bool comes_along = one.commit == (*found)->brings.front().commit ||
+                       std::ranges::find((*found)->merged, one.commit, &AgentBranch::commit) != (*found)->merged.end();
+    std::string name = one.name.empty() ? std::string("HEAD") : context.err.name(one.name);
+    context.err.print("new commits: {} is at {}; `warren apply` {}\n", name, one.commit.substr(0, kShortId),
+                      comes_along ? "brings them as a branch" : "says how to bring them");
   }
   print_foreign(context, overlay, **found, changes, left_out);
 }

@@ -1,6 +1,7 @@
 // What apply does with an agent's commits: they become a branch, and the rest is written as files.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <set>
@@ -24,6 +25,15 @@ std::vector<Option> commit_options();
 // nullopt if the options about commits can be used together with the others. `targets`: --to, --as-patch, --as-branch.
 std::optional<std::string_view> find_commit_misuse(const Arguments& args, int targets);
 
+// A branch that `warren merge` has put into the session (cli/changes/merged_branches.h).
+struct MergedBranch {
+  AgentBranch branch;
+  std::unique_ptr<CommitImport> import;
+  bool is_brought = false;  // now
+  CommitImport::Description description;
+  MergeOutlook outlook;
+};
+
 // The agent's commits, and what is to be done with them.
 struct CommitsPlan {
   AgentCommits found;
@@ -32,6 +42,7 @@ struct CommitsPlan {
   std::string branch;                // in the base's repository
   bool is_replacing = false;         // commits that the last apply wrote there, and that the agent has replaced
   CommitImport::Description description;
+  std::vector<MergedBranch> others;
   std::vector<SelfRunningFile> self_running;  // in the commits
   CommitImport::Beyond beyond;                // what the commits change, and the session does not
   MergeOutlook outlook;                       // once they were brought
@@ -44,6 +55,10 @@ struct CommitsPlan {
   IgnoredPaths ignored;                       // by git: they stay in the session
   std::set<std::string> staying;              // the topmost of them that were asked for
   std::size_t staying_files = 0;
+
+  bool writes_branches() const {
+    return taken || std::any_of(others.begin(), others.end(), [](const MergedBranch& one) { return one.is_brought; });
+  }
 };
 
 // nullopt if there is nothing to bring, or the options or a PATH say that files are meant. `all`: with those in .git.

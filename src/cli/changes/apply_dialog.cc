@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/path.h"
 #include "base/printable.h"
 #include "changes/conflicts.h"
 #include "changes/review/parts.h"
@@ -16,13 +17,16 @@
 namespace warren::cli {
 namespace {
 
+// The end of the input is no answer: nothing is to be written then.
+constexpr std::string_view kEndOfInput = "\4";
+
 Result<std::string> ask(Context& context, std::string_view question) {
   context.err.write(question);
   std::string line;
   char byte = '\0';
   for (;;) {
     std::size_t count = WARREN_TRY(read_some(context.input, MutableBytes(reinterpret_cast<std::byte*>(&byte), 1)));
-    if (count == 0) return std::string("q");
+    if (count == 0) return std::string(kEndOfInput);
     if (byte == '\n') return line;
     line += byte;
   }
@@ -44,117 +48,249 @@ Status show_patch(Context& context, const AgentOverlay& overlay, const TreeChang
   return write_patch(overlay, {change}, sink, BinaryContent::kMentioned);
 }
 
-enum class Answer { kYes, kNo, kAll, kQuit };
+// kQuit: neither this one nor what follows. kAbort: nothing at all.
+enum class Answer { kYes, kNo, kAll, kQuit, kAbort };
 
-// Asks about each hunk; nullopt if the user quits.
-Result<std::optional<std::vector<bool>>> ask_about_hunks(Context& context, const std::string& before,
-                                                         const std::string& after, const std::vector<Hunk>& hunks) {
-  std::vector<bool> is_taken(hunks.size(), false);
-  for (std::size_t i = 0; i < hunks.size();) {
-    show_text(context, unified_hunks(before, after, {hunks[i]}));
+struct TakenHunks {
+  std::vector<bool> is_taken;
+  Answer answer = Answer::kYes;  // or kQuit, kAbort
+};
+
+Result<TakenHunks> choose_hunks(Context& context, const ChangeParts& parts) {
+  TakenHunks chosen{.is_taken = std::vector<bool>(parts.hunks.size(), false)};
+  for (std::size_t i = 0; i < parts.hunks.size();) {
+    show_text(context, unified_hunks(parts.before, parts.after, {parts.hunks[i]}));
     std::string answer =
         WARREN_TRY(ask(context, fmt::format("  part {} of {}: [y]es [n]o [a]ll the rest [d]one [q]uit [?]help ", i + 1,
-                                            hunks.size())));
+                                            parts.hunks.size())));
     switch (answer.empty() ? '?' : answer[0]) {
-      case 'y': is_taken[i++] = true; break;
+      case 'y': chosen.is_taken[i++] = true; break;
       case 'n': ++i; break;
-      case 'a':
-        std::fill(is_taken.begin() + static_cast<long>(i), is_taken.end(), true);
-        return std::optional(is_taken);
-      case 'd': return std::optional(is_taken);
-      case 'q': return std::optional<std::vector<bool>>();
+      case 'a': std::fill(chosen.is_taken.begin() + static_cast<long>(i), chosen.is_taken.end(), true); return chosen;
+      case 'd': return chosen;
+      case 'q': chosen.answer = Answer::kQuit; return chosen;
+      case kEndOfInput[0]: chosen.answer = Answer::kAbort; return chosen;
       default:
-        context.err.line(
-            "  y: write this part; n: skip it; a: this and the rest of the file; d: neither this nor the rest of the "
-            "file; q: quit and write nothing");
+        context.err.line("  y: write this part; n: leave it; a: write it and the rest of the file");
+        context.err.line("  d: leave it and the rest of the file; q: leave it and all that follows");
     }
   }
-  return std::optional(is_taken);
+  return chosen;
 }
 
-// What was not taken stays a change of the agent. nullopt if the file cannot be split.
-Result<std::optional<Answer>> split_file(Context& context, const AgentOverlay& overlay, const TreeChange& change,
-                                         ApplyOptions& options) {
-  std::optional<ChangeParts> parts = WARREN_TRY(load_parts(overlay, change));
-  if (!parts) return std::optional<Answer>();
-  std::optional<std::vector<bool>> is_taken =
-      WARREN_TRY(ask_about_hunks(context, parts->before, parts->after, parts->hunks));
-  if (!is_taken) return std::optional(Answer::kQuit);
-  if (std::count(is_taken->begin(), is_taken->end(), true) == 0) return std::optional(Answer::kNo);
-  take_parts(change, *parts, *is_taken, options);
-  return std::optional(Answer::kYes);
+// One question: a change, or a new or deleted directory with what is in it.
+struct Question {
+  const TreeChange& change;
+  const std::string* conflict;      // why; null if there is none
+  std::vector<std::size_t> inside;  // the changes in the directory
+};
+
+// What was not taken stays a change of the agent. `is_last`: the user wants no more questions.
+Result<Answer> split_file(Context& context, const TreeChange& change, const ChangeParts& parts, ApplyOptions& options,
+                          bool& is_last) {
+  TakenHunks chosen = WARREN_TRY(choose_hunks(context, parts));
+  if (chosen.answer == Answer::kAbort) return Answer::kAbort;
+  is_last = chosen.answer == Answer::kQuit;
+  if (std::ranges::count(chosen.is_taken, true) == 0) return Answer::kNo;
+  take_parts(change, parts, chosen.is_taken, options);
+  return Answer::kYes;
 }
 
-Result<Answer> ask_about(Context& context, const AgentOverlay& overlay, const TreeChange& change,
-                         const std::string* conflict, ApplyOptions& options) {
-  Remarks remarks = WARREN_TRY(remarks_of(overlay, change));
+void print_help(Context& context, const Question& question) {
+  context.err.line(question.inside.empty() ? "  y: write it; n: leave it; s: decide about each part of it"
+                                           : "  y: write it with what is in it; n: leave all of it; s: go into it");
+  context.err.line("  p: show it; m: merge it with the base's version, if it is in conflict");
+  context.err.line("  a: write this one and all that follow, without conflicts and files that run by themselves");
+  context.err.line("  d, q: leave this one and all that follow; what you have taken is written");
+  context.err.line("  ^C: write nothing");
+}
+
+std::string question_text(Context& context, const Question& question, const Remarks& remarks, std::size_t parts) {
+  const TreeChange& change = question.change;
   std::string line = change_line(change) + remarks_text(context.err, remarks);
-  if (conflict != nullptr) line += fmt::format("  (conflict: {})", *conflict);
+  std::string metadata = metadata_note(change);
+  if (!metadata.empty()) line += fmt::format("  [{}]", metadata);
+  if (question.conflict != nullptr) line += fmt::format("  (conflict: {})", *question.conflict);
+  if (parts > 0) line += fmt::format("  ({} part{})", parts, parts == 1 ? "" : "s");
+  std::size_t count = question.inside.size();
+  if (count > 0) line += fmt::format("  ({} change{} in it)", count, count == 1 ? "" : "s");
+  return fmt::format("{}\n  [y]es [n]o {}[p]atch {}[a]ll [d]one [q]uit [?]help ", line,
+                     parts + count > 0 ? "[s]plit " : "", question.conflict != nullptr ? "[m]erge " : "");
+}
+
+enum class Next { kGoOn, kGoInto, kStop, kAbort };
+
+struct Decision {
+  bool is_taken = false;
+  bool is_rest_taken = false;
+  Next next = Next::kGoOn;
+};
+
+Decision decision_of(Answer answer) {
+  Decision decision{.is_taken = answer == Answer::kYes || answer == Answer::kAll,
+                    .is_rest_taken = answer == Answer::kAll};
+  if (answer == Answer::kQuit) decision.next = Next::kStop;
+  if (answer == Answer::kAbort) decision.next = Next::kAbort;
+  return decision;
+}
+
+Status show_all(Context& context, const AgentOverlay& overlay, const std::vector<TreeChange>& all,
+                const Question& question) {
+  WARREN_TRY(show_patch(context, overlay, question.change));
+  for (std::size_t i : question.inside) WARREN_TRY(show_patch(context, overlay, all[i]));
+  return Ok{};
+}
+
+Result<Decision> ask_about(Context& context, const AgentOverlay& overlay, const std::vector<TreeChange>& all,
+                           const Question& question, ApplyOptions& options) {
+  const TreeChange& change = question.change;
+  Remarks remarks = WARREN_TRY(remarks_of(overlay, change));
   std::optional<ChangeParts> parts = WARREN_TRY(load_parts(overlay, change));
-  if (parts) line += fmt::format("  ({} part{})", parts->hunks.size(), parts->hunks.size() == 1 ? "" : "s");
+  std::string text = question_text(context, question, remarks, parts ? parts->hunks.size() : 0);
   for (;;) {
-    std::string answer =
-        WARREN_TRY(ask(context, fmt::format("{}\n  [y]es [n]o [s]plit [d]iff [m]erge [a]ll [q]uit [?]help ", line)));
-    char letter = answer.empty() ? '?' : answer[0];
-    switch (letter) {
-      case 'y': return Answer::kYes;
-      case 'n': return Answer::kNo;
-      case 'a': return Answer::kAll;
-      case 'q': return Answer::kQuit;
-      case 'd': WARREN_TRY(show_patch(context, overlay, change)); break;
+    std::string answer = WARREN_TRY(ask(context, text));
+    switch (answer.empty() ? '?' : answer[0]) {
+      case 'y': return decision_of(Answer::kYes);
+      case 'n': return decision_of(Answer::kNo);
+      case 'a': return decision_of(Answer::kAll);
+      case 'd':
+      case 'q': return decision_of(Answer::kQuit);
+      case kEndOfInput[0]: return decision_of(Answer::kAbort);
+      case 'p': WARREN_TRY(show_all(context, overlay, all, question)); break;
       case 's': {
-        std::optional<Answer> split = WARREN_TRY(split_file(context, overlay, change, options));
-        if (split) return *split;
-        context.err.line("  it has no parts: it is not a text file that the base still has as the agent saw it");
-        break;
+        if (!question.inside.empty()) return Decision{.next = Next::kGoInto};
+        if (!parts) {
+          context.err.line(question.conflict != nullptr ? "  it has no parts, because it is in conflict"
+                                                        : "  it has no parts: it is not a changed text file");
+          break;
+        }
+        bool is_last = false;
+        Decision decision = decision_of(WARREN_TRY(split_file(context, change, *parts, options, is_last)));
+        if (is_last) decision.next = Next::kStop;
+        return decision;
       }
       case 'm': {
         std::optional<std::string> merged = WARREN_TRY(merge_change(overlay, change));
         if (merged) {
           options.contents.insert_or_assign(change.path, *std::move(merged));
-          return Answer::kYes;
+          return decision_of(Answer::kYes);
         }
         context.err.line("  it cannot be merged automatically");
         break;
       }
-      default:
-        context.err.line(
-            "  y: write it; n: skip it; s: decide about each part of it; d: show it; m: merge it with the base's "
-            "version; a: this and all "
-            "remaining changes without conflicts, except files that run by themselves; q: quit and write nothing");
+      default: print_help(context, question);
     }
   }
 }
+
+// The dialog of one apply.
+class Dialog {
+ public:
+  Dialog(Context& context, const AgentOverlay& overlay, const std::vector<TreeChange>& all, Selection& chosen,
+         ApplyOptions& options)
+      : context_(context),
+        overlay_(overlay),
+        all_(all),
+        chosen_(chosen),
+        options_(options),
+        is_decided_(all.size(), false) {}
+
+  Result<bool> run(const ChangeFilter& filter) {
+    std::vector<ApplyConflict> conflicts = WARREN_TRY(find_conflicts(overlay_, all_));
+    for (const ApplyConflict& conflict : conflicts) why_.emplace(conflict.path, &conflict.why);
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      bool is_asked =
+          !filter || filter(all_[i].path) || (all_[i].kind == TreeChangeKind::kRenamed && filter(all_[i].base_path));
+      is_decided_[i] = !is_asked;
+    }
+    bool has_taken = false;
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      if (is_decided_[i] || chosen_.has(i)) continue;
+      Decision decision = WARREN_TRY(decide(i));
+      has_taken = has_taken || decision.is_taken;
+      bool is_over = decision.next == Next::kStop || decision.next == Next::kAbort;
+      if (!is_over) continue;
+      bool writes = decision.next == Next::kStop && has_taken;
+      if (!writes) context_.err.line("nothing was written");
+      return writes;
+    }
+    return true;
+  }
+
+ private:
+  const std::string* find_conflict(std::size_t i) const {
+    auto conflict = why_.find(all_[i].path);
+    return conflict == why_.end() ? nullptr : conflict->second;
+  }
+
+  // What has a remark or is in conflict is asked about by itself.
+  Result<bool> is_plain(std::size_t i) const {
+    if (find_conflict(i) != nullptr) return false;
+    Remarks remarks = WARREN_TRY(remarks_of(overlay_, all_[i]));
+    return remarks.list().empty();
+  }
+
+  Result<std::vector<std::size_t>> list_inside(std::size_t at) const {
+    std::vector<std::size_t> inside;
+    const TreeChange& dir = all_[at];
+    bool is_whole =
+        dir.node().is_directory() && (dir.kind == TreeChangeKind::kAdded || dir.kind == TreeChangeKind::kDeleted);
+    if (!is_whole || find_conflict(at) != nullptr) return inside;
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      bool is_in = i != at && all_[i].kind == dir.kind && is_at_or_below(all_[i].path, dir.path);
+      if (!is_in || is_decided_[i]) continue;
+      bool is_plain_one = WARREN_TRY(is_plain(i));
+      // To delete the directory is to delete all of it.
+      if (!is_plain_one && dir.kind == TreeChangeKind::kDeleted) return std::vector<std::size_t>();
+      if (is_plain_one) inside.push_back(i);
+    }
+    return inside;
+  }
+
+  void leave_all_in(std::size_t at) {
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      if (all_[i].kind == all_[at].kind && is_at_or_below(all_[i].path, all_[at].path)) is_decided_[i] = true;
+    }
+  }
+
+  Result<Decision> decide(std::size_t i) {
+    if (takes_rest_) {
+      Remarks remarks = WARREN_TRY(remarks_of(overlay_, all_[i]));
+      if (remarks.runs.empty()) {
+        bool is_taken = find_conflict(i) == nullptr;
+        if (is_taken) chosen_.take(i);
+        return Decision{.is_taken = is_taken};
+      }
+    }
+    Question question { .change = all_[i], .conflict = find_conflict(i), .inside = WARREN_TRY(list_inside(i)) };
+    Decision decision = WARREN_TRY(ask_about(context_, overlay_, all_, question, options_));
+    takes_rest_ = takes_rest_ || decision.is_rest_taken;
+    if (decision.is_taken) chosen_.take(i);
+    is_decided_[i] = true;
+    if (decision.next == Next::kGoInto) return decision;
+    for (std::size_t inside : question.inside) {
+      if (decision.is_taken) chosen_.take(inside);
+      is_decided_[inside] = true;
+    }
+    if (!decision.is_taken && !question.inside.empty()) leave_all_in(i);
+    return decision;
+  }
+
+  Context& context_;
+  const AgentOverlay& overlay_;
+  const std::vector<TreeChange>& all_;
+  Selection& chosen_;
+  ApplyOptions& options_;
+  std::unordered_map<std::string_view, const std::string*> why_;  // conflicts
+  std::vector<bool> is_decided_;                                  // or not asked for
+  bool takes_rest_ = false;
+};
 
 }  // namespace
 
 Result<bool> choose_changes(Context& context, const AgentOverlay& overlay, const std::vector<TreeChange>& all,
                             const ChangeFilter& filter, Selection& chosen, ApplyOptions& options) {
-  std::vector<ApplyConflict> conflicts = WARREN_TRY(find_conflicts(overlay, all));
-  std::unordered_map<std::string_view, const std::string*> why;
-  for (const ApplyConflict& conflict : conflicts) why.emplace(conflict.path, &conflict.why);
-  bool takes_rest = false;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    bool is_asked =
-        !filter || filter(all[i].path) || (all[i].kind == TreeChangeKind::kRenamed && filter(all[i].base_path));
-    if (!is_asked || chosen.has(i)) continue;
-    auto conflict = why.find(all[i].path);
-    const std::string* reason = conflict == why.end() ? nullptr : conflict->second;
-    if (takes_rest) {
-      Remarks remarks = WARREN_TRY(remarks_of(overlay, all[i]));
-      bool is_asked_always = !remarks.runs.empty();
-      if (!is_asked_always && reason == nullptr) chosen.take(i);
-      if (!is_asked_always) continue;
-    }
-    Answer answer = WARREN_TRY(ask_about(context, overlay, all[i], reason, options));
-    if (answer == Answer::kQuit) {
-      context.err.line("nothing was written");
-      return false;
-    }
-    takes_rest = takes_rest || answer == Answer::kAll;
-    if (answer != Answer::kNo) chosen.take(i);
-  }
-  return true;
+  return Dialog(context, overlay, all, chosen, options).run(filter);
 }
 
 }  // namespace warren::cli

@@ -25,6 +25,10 @@ std::string state_of_apply(const std::vector<TreeChange>& changes, const Commits
   std::string all;
   for (const TreeChange& change : changes) all += state_line(change) + "\n";
   if (commits != nullptr && commits->taken) all += fmt::format("commit {} {}", commits->taken->commit, commits->branch);
+  if (commits == nullptr) return sha256_hex(as_bytes(all));
+  for (const MergedBranch& other : commits->others) {
+    if (other.is_brought) all += fmt::format("\ncommit {} {}", other.branch.commit, other.branch.name);
+  }
   return sha256_hex(as_bytes(all));
 }
 

@@ -62,6 +62,22 @@ std::string change_line(const TreeChange& change) {
   return line + path_in_line(change.path);
 }
 
+std::string metadata_note(const TreeChange& change) {
+  bool is_about_metadata = change.kind == TreeChangeKind::kModified && change.is_metadata_changed;
+  if (!is_about_metadata || !change.before || !change.after) return {};
+  constexpr std::uint32_t kBits = 07777;
+  constexpr std::uint32_t kRunBits = 0111;
+  std::uint32_t was = change.before->mode & kBits;
+  std::uint32_t is = change.after->mode & kBits;
+  if (change.is_content_changed) {
+    bool is_program_otherwise = ((was ^ is) & kRunBits) != 0;
+    return is_program_otherwise ? fmt::format("also its mode: {:o} to {:o}", was, is) : "";
+  }
+  if (was != is) return fmt::format("only its mode: {:o} to {:o}", was, is);
+  bool has_new_owner = change.before->owner != change.after->owner;
+  return has_new_owner ? "only its owner" : "only its extended attributes";
+}
+
 std::string remarks_text(const Output& out, const Remarks& remarks) {
   std::string text;
   for (const std::string& remark : remarks.list()) text += fmt::format("{}{}", text.empty() ? "" : ", ", remark);

@@ -24,6 +24,9 @@ std::string_view type_word_of(const TreeChange& change);  // "file"
 std::string path_in_line(std::string_view path);
 std::string change_line(const TreeChange& change);  // "M f /path", "R f /old -> /new"
 
+// What changed besides the content: "only its mode: 644 to 755", "also its mode: ..." where a file has become a program
+// or none. "" for others.
+std::string metadata_note(const TreeChange& change);
 // The remarks of a change, to be added to its line: "  [set-user-id]"; "" without any.
 std::string remarks_text(const Output& out, const Remarks& remarks);
 

@@ -26,6 +26,7 @@
 #include "cli/changes/apply_state.h"
 #include "cli/changes/changes_output.h"
 #include "cli/changes/command_review.h"
+#include "cli/changes/diff_overview.h"
 #include "cli/changes/review_dialog.h"
 #include "cli/changes/session_here.h"
 #include "cli/changes/tidy_session.h"
@@ -57,7 +58,8 @@ Json changes_json(const std::vector<TreeChange>& changes) {
 
 // A busy agent may have thousands of temporary files.
 void print_applied(Context& context, const Arguments& args, const AgentOverlay& overlay,
-                   const std::vector<TreeChange>& changes, const MergedContents& contents, const ApplyReport& report,
+                   const std::vector<TreeChange>& changes, const MergedContents& contents,
+                   const std::vector<std::string>& marked, const ApplyReport& report,
                    const std::vector<ApplyQuestion>& questions, const CommitsPlan* commits) {
   Output& out = context.out;
   bool is_dry_run = args.has("dry-run");
@@ -81,10 +83,13 @@ void print_applied(Context& context, const Arguments& args, const AgentOverlay& 
     return;
   }
   if (is_dry_run) {
-    for (const TreeChange& change : changes) out.line(change_line(change));
+    print_past_overview(out, changes, Fold::kYes);
     print_questions(out, questions);
   }
-  for (const auto& [path, content] : contents) out.print("merged: {}\n", out.name(path));
+  for (const auto& [path, content] : contents) {
+    bool is_said = args.has("interactive") || std::ranges::find(marked, path) != marked.end();
+    if (!is_said) out.print("merged: {}\n", out.name(path));
+  }
   for (const std::string& note : report.notes) context.err.line(context.err.name(note));
   print_changed_since(context.err, report.changed_since);
   print_vanished(context.err, report.left_out);
@@ -163,7 +168,7 @@ Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent&
     return refuse_state(context, args, state);
   }
   bool asks = args.has("interactive");
-  bool has_any = !changes.empty() || (commits != nullptr && commits->taken);
+  bool has_any = !changes.empty() || (commits != nullptr && commits->writes_branches());
   bool writes = has_any && !args.has("dry-run");
   bool has_agreed = asks && !args.has(kOnScreen);  // to each of them
   std::optional<ApplyQuestion> taken_back = find_taken_back_question(args, changes);
@@ -181,7 +186,7 @@ Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent&
   if (!args.has("force") && !asks) {
     conflicts = WARREN_TRY(resolve_conflicts(args, opened.overlay, changes, options.contents));
     if (!conflicts.left.empty()) {
-      bool has_commits = commits != nullptr && commits->taken;
+      bool has_commits = commits != nullptr && commits->writes_branches();
       print_conflicts(context, args, conflicts.left, questions, has_commits ? HasCommits::kYes : HasCommits::kNo);
       return Exit::kFailed;
     }
@@ -198,7 +203,7 @@ Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent&
     if (args.has("dry-run")) WARREN_TRY(rehearse_apply(opened.overlay, changes, options));
     else report = WARREN_TRY(apply_after_commits(*opened.agent, changes, options, commits));
   }
-  print_applied(context, args, opened.overlay, changes, options.contents, report, questions, commits);
+  print_applied(context, args, opened.overlay, changes, options.contents, conflicts.marked, report, questions, commits);
   for (const std::string& path : conflicts.marked)
     context.err.print("conflict markers: {}: edit it, and keep what is right\n", context.err.name(path));
   return conflicts.marked.empty() ? Exit::kOk : Exit::kFailed;
@@ -329,7 +334,7 @@ Result<Exit> apply_selected(Context& context, const Arguments& args, OverlayAgen
 }
 
 Result<Exit> run_apply(Context& context, const Arguments& given) {
-  Arguments args = WARREN_TRY(with_session_here(given));
+  Arguments args = WARREN_TRY(with_session_and_paths(given, context.clock));
   int targets = (args.has("to") ? 1 : 0) + (args.has("as-patch") ? 1 : 0) + (args.has("as-branch") ? 1 : 0);
   if (std::optional<std::string_view> misuse = find_misuse(args, targets)) return refuse(context, *misuse);
   if (std::optional<std::string_view> misuse = find_commit_misuse(args, targets)) return refuse(context, *misuse);
@@ -400,7 +405,7 @@ Result<Exit> run_review(Context& context, const Arguments& given) {
     return Error(Code::kInvalid, "review needs a terminal for input and output",
                  "`warren diff` shows the changes, `warren apply` writes them");
   }
-  Arguments args = WARREN_TRY(with_session_here(given));
+  Arguments args = WARREN_TRY(with_session_and_paths(given, context.clock));
   args.add("interactive", "");
   args.add(kOnScreen, "");
   Exit exit = Exit::kOk;

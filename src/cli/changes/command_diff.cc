@@ -18,6 +18,7 @@
 #include "cli/changes/diff_overview.h"
 #include "cli/changes/diff_pair.h"
 #include "cli/changes/session_here.h"
+#include "cli/changes/tidy_session.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/attributes_json.h"
@@ -144,7 +145,7 @@ Status show(Context& context, const Arguments& args, const AgentOverlay& overlay
 }
 
 Result<Exit> run_diff(Context& context, const Arguments& given) {
-  Arguments args = WARREN_TRY(with_session_here(given));
+  Arguments args = WARREN_TRY(with_session_and_paths(given, context.clock));
   int forms = (args.has("json") ? 1 : 0) + (args.has("name-only") ? 1 : 0) + (args.has("stat") ? 1 : 0);
   if (forms > 1) return refuse(context, "--json, --name-only and --stat cannot be used together");
   if (args.has("patch") && (args.has("json") || args.has("name-only")))
@@ -178,6 +179,7 @@ Result<Exit> run_diff(Context& context, const Arguments& given) {
     std::optional<Paged> paged;
     if (is_for_people) paged.emplace(context);
     WARREN_TRY(show(context, args, opened.overlay, changes, paths));
+    if (is_for_people && changes.empty() && paths.empty()) mention_finished(context, args);
   }
   return args.has("exit-code") && !changes.empty() ? Exit::kFailed : Exit::kOk;
 }

@@ -89,8 +89,7 @@ Result<bool> agrees_to_drop(Context& context, const Arguments& args, const Dropp
   return is_wanted;
 }
 
-// False if there was nothing to discard.
-Result<bool> discard_asked(Context& context, const Arguments& args, Exit& exit) {
+Result<Exit> discard_asked(Context& context, const Arguments& args) {
   OverlayAgent opened = WARREN_TRY(open_overlay(args.get("ID"), OpenMode::kReadWrite, context.clock));
   WARREN_TRY(refuse_interrupted(*opened.agent, args.get("ID")));
   std::vector<std::string> patterns = WARREN_TRY(paths_of(args, opened.overlay));
@@ -100,23 +99,20 @@ Result<bool> discard_asked(Context& context, const Arguments& args, Exit& exit) 
   WARREN_TRY(check_patterns(patterns, changes));
   if (changes.empty()) {
     context.out.line("nothing to discard");
-    return false;
+    return Exit::kOk;
   }
   Dropped dropped = WARREN_TRY(describe_dropped(context, opened.overlay, all, std::move(changes), patterns));
-  if (!WARREN_TRY(agrees_to_drop(context, args, dropped))) {
-    exit = Exit::kFailed;
-    return false;
-  }
+  if (!WARREN_TRY(agrees_to_drop(context, args, dropped))) return Exit::kFailed;
   dropped.files = WARREN_TRY(discard_changes(opened.overlay, filter, opened.agent.get()));
   WARREN_TRY(leave_out_git(opened.overlay, dropped.files, patterns));
   context.out.print("discarded: {}\n", text_of(dropped));
-  return true;
+  return Exit::kOk;
 }
 
 Result<Exit> run_discard(Context& context, const Arguments& given) {
-  Arguments args = WARREN_TRY(with_session_here(given));
-  Exit exit = Exit::kOk;
-  if (WARREN_TRY(discard_asked(context, args, exit))) tidy_session(context, args);
+  Arguments args = WARREN_TRY(with_session_and_paths(given, context.clock));
+  Exit exit = WARREN_TRY(discard_asked(context, args));
+  if (exit == Exit::kOk) tidy_session(context, args);
   return exit;
 }
 

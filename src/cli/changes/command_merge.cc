@@ -1,4 +1,6 @@
 // merge: makes one session of two.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "agent/locate.h"
@@ -53,14 +55,16 @@ void print_merge_conflicts(Context& context, const MergedSessions& merged) {
       "--conflict=second take the version of one session");
 }
 
-void print_merged(Context& context, const MergedSessions& merged) {
+void print_merged(Context& context, const MergedSessions& merged, OnMergeConflict choice) {
   Output& out = context.out;
   for (const std::string& path : merged.report.merged) out.print("merged: {}\n", out.name(path));
   for (const std::string& branch : merged.report.branches)
     out.print("branch {}: the commits of {}\n", out.name(branch), out.name(merged.second));
+  std::size_t taken = merged.report.taken;
+  if (choice == OnMergeConflict::kSecond)
+    taken += static_cast<std::size_t>(std::ranges::count_if(merged.report.conflicts, &SessionConflict::is_settled));
   out.print("session {}: {}, and {} of {}\n", out.name(merged.id), out.name(merged.first),
-            merged.report.taken == 1 ? "1 change" : fmt::format("{} changes", merged.report.taken),
-            out.name(merged.second));
+            taken == 1 ? "1 change" : fmt::format("{} changes", taken), out.name(merged.second));
   out.print("  warren diff {}    shows all of it\n", out.name(merged.id));
   out.print("  warren apply {}   writes it to {}\n", out.name(merged.id), "the base");
 }
@@ -71,7 +75,7 @@ Result<Exit> run_merge(Context& context, const Arguments& args) {
   request.on_conflict = conflict_choice(args);
   MergedSessions merged = WARREN_TRY(merge_sessions(request, context.clock));
   if (args.has("json")) context.out.json(merge_json(merged));
-  else if (merged.is_made) print_merged(context, merged);
+  else if (merged.is_made) print_merged(context, merged, request.on_conflict);
   if (!args.has("json")) print_merge_conflicts(context, merged);
   return merged.is_made && merged.report.is_settled() ? Exit::kOk : Exit::kFailed;
 }

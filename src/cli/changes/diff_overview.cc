@@ -31,19 +31,6 @@ Ink ink_of(char letter) {
   }
 }
 
-// For a change that leaves the content as it was: what did change. "" for others.
-std::string metadata_note(const TreeChange& change) {
-  bool is_only_metadata =
-      change.kind == TreeChangeKind::kModified && !change.is_content_changed && change.is_metadata_changed;
-  if (!is_only_metadata || !change.before || !change.after) return {};
-  constexpr std::uint32_t kBits = 07777;
-  std::uint32_t was = change.before->mode & kBits;
-  std::uint32_t is = change.after->mode & kBits;
-  if (was != is) return fmt::format("only its mode: {:o} to {:o}", was, is);
-  bool has_new_owner = change.before->owner != change.after->owner;
-  return has_new_owner ? "only its owner" : "only its extended attributes";
-}
-
 // What apply does with files that git ignores.
 enum class Ignored { kApplied, kStay };
 

@@ -17,8 +17,8 @@ enum class Fold { kNo, kYes };
 Status print_overview(Output& out, const AgentOverlay& overlay, const std::vector<TreeChange>& changes,
                       const std::vector<std::string>& named, Fold fold);
 
-// The same for the changes between two moments of an agent. They are not going to be applied, so nothing is said about
-// conflicts, privileges or what git ignores.
+// The same without remarks about conflicts, privileges and what git ignores: for the changes between two moments of an
+// agent, and for those that an apply would write.
 void print_past_overview(Output& out, const std::vector<TreeChange>& changes, Fold fold);
 
 }  // namespace warren::cli

@@ -50,6 +50,23 @@ Status show_pair(Context& context, const Arguments& args, const AgentOverlay& be
   return out.status();
 }
 
+// As for one session: a path that neither of them has is misspelled.
+Status check_paths_of_pair(const AgentOverlay& before, const AgentOverlay& after, const std::vector<std::string>& paths,
+                           const std::vector<SessionDifference>& differences) {
+  std::vector<TreeChange> changes;
+  for (const SessionDifference& one : differences) {
+    TreeChange change;
+    change.path = one.path;
+    change.base_path = one.path;
+    changes.push_back(std::move(change));
+  }
+  for (const std::string& path : paths) {
+    Status in_before = check_paths(before, {path}, changes);
+    if (!in_before.ok() && !check_paths(after, {path}, changes).ok()) return in_before;
+  }
+  return Ok{};
+}
+
 }  // namespace
 
 std::optional<std::pair<std::string, std::string>> find_pair(std::string_view id) {
@@ -62,11 +79,12 @@ std::optional<std::pair<std::string, std::string>> find_pair(std::string_view id
 }
 
 Result<Exit> diff_pair(Context& context, const Arguments& args, const std::pair<std::string, std::string>& ids) {
-  if (args.has("stat")) return refuse(context, "--stat cannot be used with two sessions");
+  if (args.has("stat")) return refuse(context, "--stat cannot be used with two sessions; -p prints the patch");
   OverlayAgent before = WARREN_TRY(open_to_show(context, ids.first));
   OverlayAgent after = WARREN_TRY(open_to_show(context, ids.second));
   std::vector<std::string> paths = WARREN_TRY(paths_of(args, before.overlay));
   std::vector<SessionDifference> differences = WARREN_TRY(diff_sessions(before.overlay, after.overlay));
+  WARREN_TRY(check_paths_of_pair(before.overlay, after.overlay, paths, differences));
   ChangeFilter filter = filter_of(paths, excluded_of(args));
   if (filter) std::erase_if(differences, [&](const SessionDifference& one) { return !filter(one.path); });
   WARREN_TRY(record_reading(*before.agent, "diff", paths));

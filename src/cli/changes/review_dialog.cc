@@ -116,7 +116,8 @@ class ReviewDialog {
 
   void keep_in_sight() {
     if (layout_.is_too_small) return;
-    view_.top = std::min(view_.top, view_.cursor);
+    std::size_t rows_below_top = std::min(visible_.size(), layout_.body_rows);
+    view_.top = std::min({view_.top, view_.cursor, visible_.size() - rows_below_top});
     if (view_.cursor >= view_.top + layout_.body_rows) view_.top = view_.cursor - layout_.body_rows + 1;
     if (!pane_) view_.is_in_patch = false;
     std::size_t rows = pane_ ? pane_->rows(layout_.pane).size() : 0;

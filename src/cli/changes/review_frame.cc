@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/changes/changes_output.h"
 #include "cli/show/screen.h"
 
 namespace warren::cli {
@@ -13,6 +14,8 @@ constexpr std::size_t kColumnsMin = 40;
 constexpr std::size_t kRowsMin = 8;
 constexpr std::size_t kSideBySideColumns = 100;  // of the patch
 constexpr std::string_view kKeys = " space take/leave  tab patch  a all  enter apply  ? help  q quit";
+constexpr std::string_view kFewKeys = " q quit  ? help  space take  enter apply";  // fits into kColumnsMin
+constexpr std::string_view kWholeKeys = " space take/leave file  up/down line  tab tree  enter apply  ? help  q quit";
 constexpr std::string_view kPatchKeys = " space take/leave part  up/down part  tab tree  enter apply  ? help  q quit";
 
 const std::vector<std::string_view>& help_lines() {
@@ -58,8 +61,8 @@ std::string tree_cell(const Output& out, const Review& review, std::size_t index
   bool is_conflict = row.change && review.conflict_of(*row.change) != nullptr;
   char letter = change == nullptr ? ' ' : change->letter();
   std::string text(2 * std::min(row.depth, kDepthShown), ' ');
-  text += fmt::format("{}{}{} {}{}", box_of(review.taken(index)), is_conflict ? '!' : ' ', letter, row.name,
-                      is_dir && row.name != "/" ? "/" : "");
+  text += fmt::format("{}{}{} {}{}", box_of(review.taken(index)), is_conflict ? '!' : ' ', letter,
+                      path_in_line(row.name), is_dir && row.name != "/" ? "/" : "");
   if (row.is_folded) text += fmt::format(" (+{})", row.below);
   std::string cell = fit(text, columns);
   if (is_selected) return has_focus ? reversed(cell) : out.paint(Ink::kBold, cell);
@@ -124,8 +127,9 @@ std::string patch_title(const Output& out, const Review& review, const ReviewVie
   const TreeChange* change = review.change_of(row);
   if (change == nullptr) return fit(fmt::format("{} rows below", review.rows()[row].below), columns);
   const std::string* conflict = review.conflict_of(*review.rows()[row].change);
-  std::string text = fmt::format("{} {}", change->letter(), change->path);
-  if (change->kind == TreeChangeKind::kRenamed) text = fmt::format("R {} -> {}", change->base_path, change->path);
+  std::string text = fmt::format("{} {}", change->letter(), path_in_line(change->path));
+  if (change->kind == TreeChangeKind::kRenamed)
+    text = fmt::format("R {} -> {}", path_in_line(change->base_path), path_in_line(change->path));
   text += view.remarks;
   if (conflict == nullptr) return out.paint(view.remarks.empty() ? Ink::kBold : Ink::kYellow, fit(text, columns));
   bool is_merged = review.is_merged(*review.rows()[row].change);
@@ -149,6 +153,12 @@ std::vector<std::string> patch_cells(const Output& out, const Review& review, Re
   }
   cells.resize(layout.body_rows);
   return cells;
+}
+
+std::string_view keys_text(const ReviewView& view, const std::vector<Hunk>* parts, std::size_t columns) {
+  bool has_parts = parts != nullptr && !parts->empty();
+  std::string_view keys = !view.is_in_patch ? kKeys : has_parts ? kPatchKeys : kWholeKeys;
+  return keys.size() <= columns ? keys : kFewKeys;
 }
 
 std::vector<std::string> help_frame(const FrameLayout& layout) {
@@ -184,8 +194,7 @@ std::vector<std::string> review_frame(const Output& out, const Review& review, R
                                       const FrameLayout& layout) {
   if (layout.is_too_small) {
     std::vector<std::string> lines(std::max<std::size_t>(layout.rows, 1));
-    lines[0] =
-        fit(fmt::format("the terminal needs {} columns and {} rows; q quits", kColumnsMin, kRowsMin), layout.columns);
+    lines[0] = fit(fmt::format("q quits; {} columns, {} rows needed", kColumnsMin, kRowsMin), layout.columns);
     return lines;
   }
   if (view.shows_help) return help_frame(layout);
@@ -200,7 +209,7 @@ std::vector<std::string> review_frame(const Output& out, const Review& review, R
     // The column is set, so that a character of another width than we think cannot shift the patch.
     lines.push_back(fmt::format("\x1b[K{}\x1b[{}G\x1b[K|{}", tree, layout.tree_columns + 1, patch[i]));
   }
-  std::string_view keys = view.is_in_patch ? kPatchKeys : kKeys;
+  std::string_view keys = keys_text(view, pane == nullptr ? nullptr : pane->parts(), layout.columns);
   lines.push_back(view.message.empty() ? fit(keys, layout.columns) : reversed(fit(view.message, layout.columns)));
   return lines;
 }

@@ -2,13 +2,18 @@
 
 #include <algorithm>
 
+#include <fcntl.h>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "agent/locate.h"
 #include "agent/sessions.h"
 #include "base/path.h"
-#include "changes/upper/tree_finder.h"
+#include "changes/filter.h"
+#include "changes/upper/open_overlay.h"
+#include "cli/changes/changes_output.h"
+#include "cli/changes/diff_pair.h"
 #include "os/files/host_files.h"
 
 namespace warren::cli {
@@ -44,7 +49,42 @@ bool is_id_here(const Arguments& before, std::string_view word) {
   return session.ok() && *session;
 }
 
+// As far as that can be known without opening it: an encrypted file is known by its name.
+bool is_agent(const std::string& word) {
+  if (word == kMemoryAgent || word.starts_with(kSessionPrefix) || find_pair(word)) return true;
+  Result<std::string> file = locate_agent(word);
+  if (!file.ok()) return file.error().code() == Code::kConflict;
+  return *file != word || word.ends_with(".db") || is_plain_database(word);
+}
+
+bool is_pattern(const std::string& word) { return word.find_first_of("*?[") != word.npos; }
+
+// In the session's tree or its base, from the current directory.
+Result<bool> is_path_in(const std::string& session, const std::string& word, Clock& clock) {
+  if (is_pattern(word)) return true;
+  OverlayAgent opened = WARREN_TRY(open_overlay(session, OpenMode::kReadOnly, clock));
+  Arguments only;
+  only.add("PATH", word);
+  Result<std::vector<std::string>> paths = paths_of(only, opened.overlay);
+  return paths.ok() && check_paths(opened.overlay, *paths, {}).ok();
+}
+
+Result<bool> is_host_path(const std::string& word) {
+  if (is_pattern(word)) return true;
+  return WARREN_TRY(find_host_file(word))
+  .has_value();
+}
+
 }  // namespace
+
+bool is_plain_database(const std::string& path) {
+  constexpr std::string_view kMagic("SQLite format 3\0", 16);
+  Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.is_open()) return false;
+  std::string start(kMagic.size(), '\0');
+  Result<std::size_t> count = read_full(file.get(), as_mutable_bytes(start));
+  return count.ok() && *count == start.size() && start == kMagic;
+}
 
 std::string which_one_hint(std::span<const std::string> newest_first) {
   return fmt::format("give an ID, newest first: {}", fmt::join(newest_first, ", "));
@@ -85,6 +125,24 @@ Result<Arguments> with_session_here(const Arguments& args) {
                  which_one_hint(found));
   }
   whole.add("ID", fmt::format("{}{}", kSessionPrefix, found.front()));
+  return whole;
+}
+
+Result<Arguments> with_session_and_paths(const Arguments& args, Clock& clock) {
+  if (!args.has("ID") || is_agent(args.get("ID"))) return with_session_here(args);
+  const std::string& word = args.get("ID");
+  std::vector<std::string> found = WARREN_TRY(list_ids_here(WARREN_TRY(canonical_host_path("."))));
+  if (found.size() > 1 && WARREN_TRY(is_host_path(word))) {
+    return Error(Code::kConflict,
+                 fmt::format("{} is not an agent, and there are several sessions of this directory", quote(word)),
+                 fmt::format("give the ID before a PATH; newest first: {}", fmt::join(found, ", ")));
+  }
+  if (found.size() != 1) return with_session_here(args);
+  std::string session = fmt::format("{}{}", kSessionPrefix, found.front());
+  if (!WARREN_TRY(is_path_in(session, word, clock))) return with_session_here(args);
+  Arguments whole = args;
+  whole.add("ID", session);
+  whole.add_first("PATH", word);
   return whole;
 }
 

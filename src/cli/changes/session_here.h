@@ -16,6 +16,13 @@ namespace warren::cli {
 // kNotFound, kConflict with the sessions that it could be.
 Result<Arguments> with_session_here(const Arguments& args);
 
+// The same for a command with PATHs. A word that is no agent, but a path of that session or a pattern, is the first
+// PATH. kConflict if there are several sessions that it could belong to.
+Result<Arguments> with_session_and_paths(const Arguments& args, Clock& clock);
+
+// Whether it is an SQLite database, and not encrypted.
+bool is_plain_database(const std::string& path);
+
 // A handler whose arguments have gone through with_session_here().
 template <Handler kHandler>
 Result<Exit> in_session_here(Context& context, const Arguments& given) {

@@ -18,11 +18,18 @@ void tidy_session(Context& context, const Arguments& args) {
     return;
   }
   if (!*removed) return;
+  context.out.flush();
   context.err.print("session {} is deleted: nothing is left in it\n", quote((*removed)->id));
   const std::vector<std::string>& ended = (*removed)->restrictions;
   if (ended.empty()) return;
   context.err.print("its restrictions end with it, a new session of this name needs them again: {}\n",
                     context.err.name(fmt::format("{}", fmt::join(ended, ", "))));
+}
+
+void mention_finished(Context& context, const Arguments& args) {
+  Result<std::optional<std::string>> id = find_finished(args.get("ID"), context.clock);
+  if (!id.ok() || !*id) return;
+  context.err.print("nothing is left in the session {}: `warren discard {}` deletes it\n", quote(**id), **id);
 }
 
 }  // namespace warren::cli

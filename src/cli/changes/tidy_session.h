@@ -11,4 +11,7 @@ Option keep_option();
 // (session/finished_session.h), unless --keep is given, and says so.
 void tidy_session(Context& context, const Arguments& args);
 
+// For `diff`, which deletes nothing: says how to, if nothing is left in the session.
+void mention_finished(Context& context, const Arguments& args);
+
 }  // namespace warren::cli

@@ -58,11 +58,11 @@ class Output {
   bool is_terminal() const { return is_terminal_; }
   bool reader_is_gone() const { return reader_is_gone_; }  // the pipe was closed
   Status status() const { return status_; }
+  void flush();  // before something is written to another output that belongs after it
   Status finish();
 
  private:
   std::string guarded(std::string_view text) const;
-  void flush();
 
   int fd_;
   bool is_terminal_;

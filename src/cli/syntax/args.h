@@ -121,6 +121,10 @@ class Arguments {
   std::optional<std::uint64_t> find_size(std::string_view name) const;
 
   void add(std::string_view name, std::string value) { values_[std::string(name)].push_back(std::move(value)); }
+  void add_first(std::string_view name, std::string value) {
+    std::vector<std::string>& values = values_[std::string(name)];
+    values.insert(values.begin(), std::move(value));
+  }
 
  private:
   std::map<std::string, std::vector<std::string>, std::less<>> values_;

@@ -64,15 +64,6 @@ void offer_ids(Completion& completion, std::string_view current) {
   }
 }
 
-bool is_plain_database(const std::string& path) {
-  constexpr std::string_view kMagic("SQLite format 3\0", 16);
-  Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file.is_open()) return false;
-  std::string start(kMagic.size(), '\0');
-  Result<std::size_t> count = read_full(file.get(), as_mutable_bytes(start));
-  return count.ok() && *count == start.size() && start == kMagic;
-}
-
 // The agent of the command line, if it may be looked into here.
 std::optional<std::string> suggested_id(const Completion& completion) {
   std::optional<std::string> id = completion.arguments.find("ID");

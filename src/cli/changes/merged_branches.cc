@@ -1,0 +1,99 @@
+#include "cli/changes/merged_branches.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/printable.h"
+#include "cli/changes/merge_advice.h"
+
+namespace warren::cli {
+namespace {
+
+constexpr std::size_t kShortMerged = 10;
+
+using Where = CommitImport::Where;
+
+void append(std::vector<std::string>& to, const std::vector<std::string>& more) {
+  for (const std::string& one : more) {
+    if (std::ranges::find(to, one) == to.end()) to.push_back(one);
+  }
+}
+
+Result<MergedBranch> prepare_merged(const CommitsPlan& plan, const AgentBranch& branch, OverlayAgent& opened,
+                                    const std::vector<TreeChange>& all) {
+  AgentCommits as_head = plan.found;
+  as_head.head = branch.commit;  // it is compared with the session as the commits of HEAD are
+  MergedBranch merged{.branch = branch, .import = {}, .description = {}, .outlook = {}};
+  merged.import = WARREN_TRY(CommitImport::prepare(opened.overlay, as_head, branch.commit, all));
+  WARREN_TRY(merged.import->set_writer(*opened.agent));
+  return merged;
+}
+
+bool is_same(const AgentBranch& one, const AgentBranch& other) {
+  return one.commit == other.commit && one.name == other.name;
+}
+
+}  // namespace
+
+Status plan_merged_branches(CommitsPlan& plan, OverlayAgent& opened, const std::vector<TreeChange>& all) {
+  for (const AgentBranch& one : plan.found.merged) {
+    if (WARREN_TRY(plan.import->contains_in_head(one.commit))) continue;
+    MergedBranch merged = WARREN_TRY(prepare_merged(plan, one, opened, all));
+    auto named = std::ranges::find_if(plan.found.brings, [&](const AgentBranch& each) { return is_same(each, one); });
+    bool is_other = named != plan.found.brings.end() && !(plan.taken && plan.taken->commit == one.commit);
+    // A branch that is there may be of another session: commits of this one have no place in it.
+    if (is_other) {
+      Result<CommitImport::BranchState> state = merged.import->look_at_branch(one.name);
+      merged.is_brought = state.ok() && *state == CommitImport::BranchState::kNew;
+    }
+    if (merged.is_brought) {
+      plan.found.brings.erase(named);
+      merged.description = WARREN_TRY(merged.import->describe());
+      std::vector<SelfRunningFile> running = WARREN_TRY(merged.import->list_self_running());
+      plan.self_running.insert(plan.self_running.end(), running.begin(), running.end());
+    }
+    plan.others.push_back(std::move(merged));
+  }
+  return Ok{};
+}
+
+Status compare_with_merged(CommitsPlan& plan, std::vector<TreeChange>& changes, std::vector<Where>& where) {
+  for (MergedBranch& other : plan.others) {
+    if (other.is_brought) {
+      CommitImport::Beyond beyond = WARREN_TRY(other.import->look_beyond(changes));
+      append(plan.beyond.foreign, beyond.foreign);
+      append(plan.beyond.reverted, beyond.reverted);
+      append(plan.beyond.uncommitted, beyond.uncommitted);
+      append(plan.beyond.untracked, beyond.untracked);
+    }
+    std::vector<Where> in_other = WARREN_TRY(other.import->sort(changes));
+    for (std::size_t i = 0; i < where.size(); ++i) {
+      if (where[i] == Where::kFiles) where[i] = in_other[i];
+    }
+  }
+  return Ok{};
+}
+
+Status bring_merged_branches(CommitsPlan& plan) {
+  for (MergedBranch& other : plan.others) {
+    if (!other.is_brought) continue;
+    WARREN_TRY(other.import->bring(other.branch.name, ReplaceBranch::kNo));
+    Result<MergeOutlook> outlook = other.import->foresee_merge();
+    if (outlook.ok()) other.outlook = *std::move(outlook);
+  }
+  return Ok{};
+}
+
+void print_merged_branches(Output& out, const Arguments& args, const CommitsPlan& plan) {
+  for (const MergedBranch& other : plan.others) {
+    if (!other.is_brought) continue;
+    std::uint64_t count = other.description.count;
+    out.print("{} {}: {} commit{}, up to {} {}\n", args.has("dry-run") ? "would write the branch" : "branch",
+              out.name(other.branch.name), count, count == 1 ? "" : "s", other.branch.commit.substr(0, kShortMerged),
+              out.name(quote(other.description.subject)));
+    if (!args.has("dry-run")) print_merge_advice(out, other.branch.name, other.outlook);
+  }
+}
+
+}  // namespace warren::cli
