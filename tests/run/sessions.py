@@ -104,7 +104,7 @@ class Sessions(commanding.Commands):
         world = self.world
         self.ok("--session", "s", "--keep", "--", "true")
         self.assertEqual(world.sessions(), ["s"])
-        self.assertIn("nothing is left in the session 's': `warren discard s` deletes it", world.warren("diff", "s").stderr)
+        self.assertIn("nothing is left in the session 's': `warren apply s` deletes it", world.warren("diff", "s").stderr)
         self.assertEqual(world.warren("diff", "s", "--json").stderr, "")
         self.assertEqual(world.warren("discard", "s", "--keep").stdout, "nothing to discard\n")
         self.assertEqual(world.sessions(), ["s"])

@@ -29,7 +29,7 @@ void tidy_session(Context& context, const Arguments& args) {
 void mention_finished(Context& context, const Arguments& args) {
   Result<std::optional<std::string>> id = find_finished(args.get("ID"), context.clock);
   if (!id.ok() || !*id) return;
-  context.err.print("nothing is left in the session {}: `warren discard {}` deletes it\n", quote(**id), **id);
+  context.err.print("nothing is left in the session {}: `warren apply {}` deletes it\n", quote(**id), **id);
 }
 
 }  // namespace warren::cli
