@@ -155,8 +155,10 @@ Status CommitImport::find_start(const std::string& start) {
     start_ = start;
     return Ok{};
   }
+  std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(overlay_));
+  bool was_empty = pinned && pinned->head.empty();  // the repository, at the start
   Captured common = WARREN_TRY(joined_.run({"merge-base", "HEAD", head_}));
-  from_ = trimmed(common.output, kWhitespace);
+  from_ = was_empty ? "" : trimmed(common.output, kWhitespace);
   if (common.status == 0 && !from_.empty()) return Ok{};
   from_ = WARREN_TRY(joined_.ask_with({"hash-object", "-t", "tree", "--stdin"}, ""));  // of the empty tree
   return Ok{};
