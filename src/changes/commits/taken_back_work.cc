@@ -5,6 +5,7 @@
 
 #include <sys/stat.h>
 
+#include "base/ascii.h"
 #include "base/path.h"
 #include "changes/commits/commits.h"
 #include "changes/commits/ignored.h"
@@ -71,18 +72,35 @@ bool may_take_back(const TreeChange& change) {
 
 }  // namespace
 
+Result<std::unordered_set<std::string>> CommitImport::list_changed_since(const std::string& from) {
+  std::string listed = WARREN_TRY(joined_.ask({"diff-tree", "-r", "-z", "--name-only", "--no-renames", from, head_}));
+  std::vector<std::string> names = split_at_nul(listed);
+  return std::unordered_set<std::string>(names.begin(), names.end());
+}
+
+// Names of files that a merge of the agent's HEAD changes in the base's; of unrelated histories, all that differ. Not
+// those that only the base has changed since both parted: the commits contain nothing of that.
+Result<std::unordered_set<std::string>> CommitImport::list_to_merge() {
+  std::unordered_set<std::string> names;
+  if (!WARREN_TRY(base_.succeeds({"rev-parse", "--verify", "--quiet", "HEAD^{commit}"}))) return names;
+  names = WARREN_TRY(list_changed_since("HEAD"));
+  Captured common = WARREN_TRY(joined_.run({"merge-base", "HEAD", head_}));
+  if (common.status != 0) return names;
+  std::unordered_set<std::string> since =
+      WARREN_TRY(list_changed_since(std::string(trimmed(common.output, kWhitespace))));
+  std::erase_if(names, [&](const std::string& name) { return !since.contains(name); });
+  return names;
+}
+
 // Names of files that the agent's commits change, whatever they are compared with: merging them is what changes the
 // base's.
 Result<std::unordered_set<std::string>> CommitImport::list_committed_otherwise() {
-  auto names_since = [&](const std::string& from) -> Result<std::unordered_set<std::string>> {
-    std::string listed = WARREN_TRY(joined_.ask({"diff-tree", "-r", "-z", "--name-only", "--no-renames", from, head_}));
-    std::vector<std::string> names = split_at_nul(listed);
-    return std::unordered_set<std::string>(names.begin(), names.end());
-  };
-  std::unordered_set<std::string> names = WARREN_TRY(names_since(from_));
+  std::unordered_set<std::string> names = WARREN_TRY(list_changed_since(from_));
   if (!WARREN_TRY(base_.succeeds({"rev-parse", "--verify", "--quiet", "HEAD^{commit}"}))) return names;
-  std::unordered_set<std::string> since_base = WARREN_TRY(names_since("HEAD"));
+  std::unordered_set<std::string> since_base = WARREN_TRY(list_changed_since("HEAD"));
   std::erase_if(names, [&](const std::string& name) { return !since_base.contains(name); });
+  std::unordered_set<std::string> to_merge = WARREN_TRY(list_to_merge());
+  names.merge(to_merge);
   return names;
 }
 
