@@ -437,6 +437,16 @@ class Hostile(Repository):
         self.w.warren("apply", "--yes", self.w.id, ".git/hooks/pre-commit")
         self.assertTrue((self.base / ".git/hooks/pre-commit").exists())
 
+    def test_a_missing_object_is_named_in_plain_text(self):
+        self.begin(a="1\n")
+        def lose(point):
+            blob = self.rev("HEAD:a", cwd=point)
+            os.remove(f"{point}/.git/objects/{blob[:2]}/{blob[2:]}")
+        self.agent(("a", "2\n"), commit="two", then=lose)
+        said = self.apply(fails=True)
+        self.assertIn("incomplete or damaged", said)
+        self.assertNotIn("\\x00", said)
+
     def test_alternates_are_not_followed(self):
         self.begin(a="1\n")
         self.git("init", "-q", "-b", "main", "../secret")

@@ -107,10 +107,30 @@ class Merging(Repository):
         self.agent(("n", "n\n"), commit="all")
         said = self.apply()
         self.assertNotEqual(self.shell("git merge warren/a").returncode, 0)
-        done = self.shell(self.advice(said, "git reset"))
+        done = self.shell(self.advice(said, "git add"))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.rev("HEAD"), self.rev("warren/a"))
-        self.assertEqual(self.read("a"), "1\n")
+        self.assertEqual((self.read("a"), self.read("n")), ("1\n", "n\n"))
+        self.assertEqual(self.git("status", "--short"), "")
+
+    def check_before_the_first_commit(self, own, begin, status):
+        self.git("init", "-q", "-b", "main", ".")
+        overlaid.write(self.base / "a", "1\n")
+        self.w.init()
+        self.agent(("n", "n\n"), ("it's *", "n\n"), commit="all")
+        overlaid.write(self.base / "a", own)
+        overlaid.write(self.base / "staged", "mine\n")
+        self.git("add", "staged")
+        done = self.shell(self.advice(self.apply("--yes"), begin))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.git("status", "--short"), status)
+        self.assertEqual([self.read(name) for name in ("a", "n", "it's *", "staged")], [own, "n\n", "n\n", "mine\n"])
+
+    def test_before_the_first_commit_what_is_staged_stays_staged(self):
+        self.check_before_the_first_commit("1\n", "git add", "A  staged\n")
+
+    def test_before_the_first_commit_other_versions_stay_in_the_work_tree(self):
+        self.check_before_the_first_commit("2\n", "git reset", " M a\n?? staged\n")
 
     def test_commits_without_a_common_one_are_not_to_be_merged(self):
         self.begin(a="1\n")

@@ -514,6 +514,26 @@ class OnNoBranch(State):
                 self.warren("apply", f"session:{session}")
                 self.assertIn(session, self.world.sessions())
 
+    def test_commits_that_a_rebase_dropped_or_skipped(self):
+        commit = f"git add -A; {BOT} commit -qm"
+        lost = f"echo lost > lost; {commit} lost; echo 1 > kept; {commit} kept"
+        rebase = f"{BOT} rebase -q -i HEAD~2"
+        conflict = f"echo 2 > file; {COMMIT} two; echo 1 > kept; {commit} kept; git checkout -q -b other HEAD~2; echo 3 > file; {COMMIT} three; git checkout -q main"
+        for session, script in (
+                ("dropped", f"{lost}; GIT_SEQUENCE_EDITOR='sed -i 1d' {rebase}"),
+                ("drop-detached", f"{lost}; git checkout -q --detach; git branch -q -D main; GIT_SEQUENCE_EDITOR='sed -i 1d' {rebase}; git checkout -q -b main"),
+                ("drop-and-fixup", f"{lost}; echo 2 >> kept; {commit} more; "
+                                   f"GIT_SEQUENCE_EDITOR=\"sed -i '1d; 3s/pick/fixup/'\" {BOT} rebase -q -i HEAD~3"),
+                ("skipped", f"{conflict}; {BOT} rebase -q other || {BOT} rebase --skip")):
+            with self.subTest(session):
+                self.inside(script, session=session)
+                self.assertIn("1 commit on no branch", self.warren("diff", f"session:{session}"))
+                self.apply(session)
+                self.git("merge", "-q", "--no-edit", f"warren/{session}")
+                self.apply(session)
+                self.assertIn("0 + commits on no branch", self.listed(session))
+                self.git("reset", "-q", "--hard", "HEAD~1")
+
     def test_content_that_was_only_staged_is_named(self):
         self.inside("echo staged > x; git add x; rm x; git reset -q")
         self.assertIn("0 + staged content of git", self.listed())
@@ -597,6 +617,23 @@ class Vanishes(State):
         self.check(f"git checkout -q -b work; for i in 1 2 3; do echo $i > n$i; git add .; {BOT} commit -qm n$i; done; "
                    f"git checkout -q main; echo 2 > file; {COMMIT} m; git checkout -q work; {BOT} rebase -q main; "
                    f"GIT_SEQUENCE_EDITOR=\"sed -i '2s/pick/fixup/'\" {BOT} rebase -q -i HEAD~3; git checkout -q main; {BOT} merge -q work")
+
+    def test_after_a_rebase_that_kept_all_content(self):
+        commit = f"git add -A; {BOT} commit -qm"
+        three = f"for i in 1 2 3; do echo $i >> n; {commit} n$i; done"
+        rebase = f"{BOT} rebase -q -i HEAD~3"
+        for session, script in (
+                ("fixup", f"{three}; GIT_SEQUENCE_EDITOR=\"sed -i '2,3s/pick/fixup/'\" {rebase}"),
+                ("squash", f"{three}; GIT_EDITOR='echo all >' GIT_SEQUENCE_EDITOR=\"sed -i '2,3s/pick/squash/'\" {rebase}"),
+                ("reword", f"{three}; GIT_EDITOR='echo other >' GIT_SEQUENCE_EDITOR=\"sed -i '2s/pick/reword/'\" {rebase}"),
+                ("resolved", f"echo 2 > file; {COMMIT} two; git checkout -q -b other HEAD~1; echo 3 > file; {COMMIT} three; "
+                             f"git checkout -q main; {BOT} rebase -q other || (echo 4 > file; git add file; GIT_EDITOR=true {BOT} rebase --continue)"),
+                ("redone", f"echo 1 > l; {commit} l; echo 1 > k; {commit} k; GIT_SEQUENCE_EDITOR='sed -i 1d' {BOT} rebase -q -i HEAD~2; "
+                           f"echo 1 > l; {commit} again")):
+            with self.subTest(session):
+                self.check(f"{script}; git log --format=%h main > /dev/null; git branch | grep -q other && {BOT} checkout -q main && git branch -q -D other || true", session=session)
+                self.git("rm", "-qr", "--ignore-unmatch", "n", "l", "k")
+                self.git("commit", "-q", "--allow-empty", "-m", "again")
 
     def test_after_a_stash_was_popped_with_one_of_the_host_below_it(self):
         self.write("file", "of the host\n")

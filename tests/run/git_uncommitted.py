@@ -7,6 +7,8 @@ Needs root.
 """
 import json
 import pathlib
+import shutil
+import subprocess
 import sys
 import unittest
 
@@ -120,6 +122,134 @@ class Committed(Uncommitted):
         self.assertIn(said, self.warren("diff", "session:s"))
         self.assertEqual(self.asked(), [])
         self.assertIn(said, self.warren("apply", "session:s"))
+
+
+class Published(Uncommitted):
+    """What the host does not track, in a commit before the last one."""
+
+    def setUp(self):
+        super().setUp()
+        (self.base / ".gitignore").write_text(".env\n")
+        self.git("add", ".gitignore")
+        self.git("commit", "-qm", "rules", "--", ".gitignore")
+        (self.base / ".env").write_text("secret\n")
+
+    def check(self, script, *paths, words=()):
+        self.inside(script)
+        said = f"publish files that you do not track: {', '.join(paths)}: look"
+        self.assertIn(said, self.warren("apply", "session:s", *words, status=1))
+        self.assertEqual(self.git("branch", "--list"), "* main")
+        self.assertIn(said, self.warren("apply", "session:s", "--yes", *words))
+
+    def test_untracked_again_in_a_later_commit(self):
+        add = f"git add -f .env scratch; {BOT} commit -qm oops"
+        self.inside(f"{add}; git rm -q --cached .env scratch; {BOT} commit -qm again; echo 2 > other; {BOT} commit -qm two other")
+        self.assertIn("you do not track: /.env, /scratch", self.warren("diff", "session:s"))
+        self.check("true", "/.env", "/scratch")
+
+    def test_in_a_merged_branch(self):
+        self.check(f"git checkout -q -b side; git add -f .env; {BOT} commit -qm oops; git checkout -q main; "
+                   f"echo 2 > other; {BOT} commit -qm two other; {BOT} merge -q -s ours --no-edit side", "/.env", words=("--commits",))
+
+    def test_in_a_merge_only(self):
+        self.check(f"git checkout -q -b side; echo 2 > other; {BOT} commit -qm two other; git checkout -q main; "
+                   f"{BOT} merge -q --no-ff --no-commit side; git add -f .env; {BOT} commit -qm merged; "
+                   f"git rm -q --cached .env; {BOT} commit -qm again", "/.env")
+
+    def test_changed_before_or_after(self):
+        self.check(f"echo more >> .env; git add -f .env; {BOT} commit -qm oops; git rm -q --cached .env; {BOT} commit -qm again", "/.env")
+        self.warren("sessions", "delete", "s", "--yes")
+        self.git("branch", "-q", "-D", "warren/s")
+        self.check(f"git add -f .env; {BOT} commit -qm oops; echo more >> .env; {BOT} commit -qm more .env", "/.env")
+
+    def test_on_another_branch(self):
+        self.check(f"git checkout -q -b side; git add -f .env; {BOT} commit -qm oops; {BOT} rm -q --cached .env; {BOT} commit -qm again; "
+                   f"git checkout -q main; echo 2 > other; {BOT} commit -qm two other", "/.env",
+                   words=("--commits", "--from", "side", "--branch", "side"))
+
+    def test_what_the_agent_has_made_is_not_asked_about(self):
+        self.inside("echo 1 > own")
+        self.warren("apply", "session:s", "--keep")
+        self.inside(f"git add own; {BOT} commit -qm own; git rm -q --cached own; {BOT} commit -qm again; "
+                    f"echo 1 > passing; git add passing; {BOT} commit -qm passing; git rm -q passing; {BOT} commit -qm gone")
+        (self.base / "passing").write_text("of the host\n")
+        self.assertEqual(self.asked("--commits"), [])
+
+
+class CommittedMeanwhile(Uncommitted):
+    """The session's git put the user's work aside, and the user has committed it since."""
+
+    def test_it_is_no_change_of_the_session(self):
+        for way in ("checkout -q .; git clean -fdq", "stash -qu; git stash drop -q", "reset -q --hard; rm scratch"):
+            with self.subTest(way):
+                self.inside(f"{BOT} {way}; echo {len(way)} > other; {BOT} commit -qm two other")
+                self.assertIn(MARK, self.warren("diff", "session:s"))
+                self.commit("work")
+                self.assertNotIn("/scratch", self.warren("diff", "session:s"))
+                self.assertNotIn("in the commits, not written as files", self.warren("apply", "session:s"))
+                self.git("merge", "-q", "--no-edit", "warren/s")
+                self.warren("apply", "session:s")
+                self.assertEqual(self.world.sessions(), [])
+                self.assertTrue(self.has_work())
+                self.git("rm", "-q", "--cached", "scratch")
+                (self.base / "file").write_text("before\n")
+                self.commit("again")
+                self.git("rm", "-q", "--cached", "scratch")
+                self.git("commit", "-qm", "untracked")
+                (self.base / "file").write_text("half done\n")
+
+    def test_what_the_user_has_committed_in_part_is_asked_about(self):
+        self.inside(f"git checkout -q file; echo 2 > other; {BOT} commit -qm two other")
+        (self.base / "file").rename(self.base / "whole")
+        (self.base / "file").write_text("half\n")
+        self.git("commit", "-qm", "part", "file")
+        (self.base / "whole").rename(self.base / "file")
+        self.warren("apply", "session:s", status=1)
+        self.assertTrue(self.has_work())
+
+    def test_what_was_applied_and_then_taken_back_is_written(self):
+        self.inside(f"echo 2 > other; {BOT} commit -qm two other; echo 1 > new; echo agent >> dir/inner")
+        self.warren("apply", "session:s", "--keep")
+        self.commit("applied")
+        self.git("merge", "-q", "--no-edit", "warren/s")
+        self.inside("rm new; sed -i '$d' dir/inner")
+        self.assertEqual(self.warren("diff", "session:s"), "M f /dir/inner\nD f /new\n")
+        self.warren("apply", "session:s")
+        self.assertFalse((self.base / "new").exists())
+        self.assertEqual((self.base / "dir/inner").read_text(), "inner\n")
+        self.assertEqual(self.world.sessions(), [])
+
+
+class Marks(Uncommitted):
+    def test_a_committed_change_that_git_merges_is_no_conflict(self):
+        (self.base / "long").write_text("".join(f"{i}\n" for i in range(20)))
+        self.commit("long")
+        self.inside(f"sed -i s/^3$/THREE/ long; {BOT} commit -qam three; echo 1 > loose")
+        (self.base / "long").write_text("".join(f"{i}\n" for i in range(19)) + "host\n")
+        self.commit("host")
+        (self.base / "loose").write_text("of the host\n")
+        shown = self.warren("diff", "session:s")
+        self.assertIn("M f /long  [changed in the base, too: git merges the commits]\n", shown)
+        self.assertIn("/loose  [conflict: ", shown)
+        (self.base / "loose").unlink()
+        self.warren("apply", "session:s")
+        self.git("merge", "-q", "--no-edit", "warren/s")
+        self.assertEqual(self.warren("diff", "session:s"), "")
+
+
+class Empty(Uncommitted):
+    def test_after_the_printed_command_nothing_is_asked(self):
+        shutil.rmtree(self.base / ".git")
+        self.git("init", "-q", "-b", "main", ".")
+        self.git("add", "file", "other")
+        self.inside(f"echo x > x; git add x; {BOT} commit -qm first")
+        said = self.warren("apply", "session:s")
+        line = next(line.strip() for line in said.splitlines() if line.strip().startswith("git add"))
+        done = subprocess.run(["sh", "-c", line.split("   ")[0]], cwd=self.base, capture_output=True, text=True, env=self.world.environment())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual((self.base / "x").read_text(), "x\n")
+        self.warren("apply", "session:s")
+        self.assertEqual(self.world.sessions(), [])
 
 
 class Deleting(Uncommitted):

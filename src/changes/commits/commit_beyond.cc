@@ -163,7 +163,10 @@ AppliedFiles list_applied_files(const AgentOverlay& overlay) {
     bool is_own = one.record.kind == RecordKind::kApply && one.record.inode == file->inode && one.record.intent;
     if (!is_own) continue;
     for (const Step& step : one.record.intent->steps) applied.paths.insert(step.path);
-    for (const AppliedChange& change : one.record.intent->changes) applied.written.emplace(change.path, change.written);
+    for (const AppliedChange& change : one.record.intent->changes) {
+      applied.paths.insert(change.path);  // a step may write a whole directory
+      applied.written.emplace(change.path, change.written);
+    }
   }
   return applied;
 }
@@ -190,7 +193,7 @@ Result<std::vector<std::string>> CommitImport::list_newly_committed() {
 }
 
 // Of the files that the agent's HEAD has in another version than both its start and what a merge would compare it with.
-Result<CommitImport::Beyond> CommitImport::look_beyond(const std::vector<TreeChange>& changes) {
+Result<CommitImport::Beyond> CommitImport::look_at_head(const std::vector<TreeChange>& changes) {
   Beyond beyond;
   if (head_.empty() || head_ != commit_ || is_merged_) return beyond;
   std::vector<std::string> names = WARREN_TRY(list_newly_committed());

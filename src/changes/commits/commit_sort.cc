@@ -17,7 +17,7 @@ using Where = CommitImport::Where;
 // By whose commits a path in the agent's HEAD differs.
 enum class Whose {
   kAgents,  // since the agent started
-  kUsers,   // the base's HEAD has another version, which the agent's has not seen
+  kUsers,   // a merge brings another version than the base's HEAD has
 };
 struct CommittedPath {
   char status = 'M';  // A M D T as git's --name-status
@@ -175,6 +175,9 @@ Result<std::vector<Where>> CommitImport::sort(std::vector<TreeChange>& changes) 
     if (listed.status == 0) add_name_status(listed.output, from == from_ ? Whose::kAgents : Whose::kUsers, committed);
     else if (from == from_) return damaged(listed);
   }
+  std::unordered_set<std::string> to_merge = WARREN_TRY(list_to_merge());
+  std::erase_if(committed,
+                [&](const auto& one) { return one.second.whose == Whose::kUsers && !to_merge.contains(one.first); });
   std::vector<ChangedFile> files = WARREN_TRY(list_changed_files(overlay_, changes));
   std::string work = scratch_.path() + "/work";
   WARREN_TRY(make_host_dirs(work, 0700));

@@ -160,7 +160,10 @@ Status CommitImport::find_start(const std::string& start) {
     start_ = start;
     return Ok{};
   }
-  from_ = WARREN_TRY(find_merge_base(head_));
+  std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(overlay_));
+  bool was_empty = pinned && pinned->head.empty();  // the repository, at the start
+  Result<std::string> from = was_empty ? find_empty_tree(joined_) : find_merge_base(head_);
+  from_ = WARREN_TRY(std::move(from));
   return Ok{};
 }
 

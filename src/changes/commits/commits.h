@@ -86,7 +86,7 @@ class CommitImport {
   Result<std::vector<Where>> sort(std::vector<TreeChange>& changes);
 
   // Files that the commits of HEAD's branch change, though the session has no change in them and the base does
-  // not have that version. Nothing for another branch, and for commits that are merged.
+  // not have that version. For another branch only what it would publish, and nothing for commits that are merged.
   struct Beyond {
     // Work of others: the base's files changed while the agent committed, and its commit has them, or takes them back.
     std::vector<std::string> foreign;
@@ -95,7 +95,7 @@ class CommitImport {
     // The agent changed them after the commits, to what the base has.
     std::vector<std::string> taken_back;
     // The user's uncommitted work, as the session found it. Those that the base's index does not have are untracked,
-    // too: they would be published with the branch.
+    // too: they would be published with the branch. So would those that any of the commits has, not only the last one.
     std::vector<std::string> uncommitted;
     std::vector<std::string> untracked;
   };
@@ -147,6 +147,7 @@ class CommitImport {
     char status = 'M';                // since the agent's start: A M D T
     std::optional<Attributes> shown;  // in the merged tree
   };
+  Result<Beyond> look_at_head(const std::vector<TreeChange>& changes);
   Result<std::vector<std::string>> list_newly_committed();
   Result<std::vector<std::string>> list_on_others(const std::vector<TreeChange>& changes,
                                                   const std::vector<std::string>& names, bool is_behind);
@@ -156,7 +157,10 @@ class CommitImport {
   Result<std::string> find_arrival(const std::string& common);
   Result<Beyond> sort_candidates(const std::unordered_map<std::string, Candidate>& candidates, bool is_base_behind);
   Result<std::unordered_set<std::string>> list_applied();
+  Result<std::vector<std::string>> list_published();
   Result<std::vector<std::string>> list_untracked(const std::vector<std::string>& paths);
+  Result<std::unordered_set<std::string>> list_changed_since(const std::string& from);
+  Result<std::unordered_set<std::string>> list_to_merge();
   Result<std::unordered_set<std::string>> list_committed_otherwise();
   Result<std::unordered_set<std::string>> list_dirty_candidates(
       const std::unordered_map<std::string, Candidate>& candidates);

@@ -9,6 +9,7 @@
 
 #include "base/ascii.h"
 #include "base/limits.h"
+#include "changes/commits/dropped_commits.h"
 #include "changes/git/git.h"
 #include "changes/git/git_log.h"
 #include "changes/git/git_refs.h"
@@ -146,6 +147,7 @@ class StrayLook {
     replaced_ = list_replaced(overlay_.merged);
     WARREN_TRY(list_strays(ids));
     WARREN_TRY(leave_out_stashes());
+    WARREN_TRY(add_dropped());
     found.commits = strays_.size();
     WARREN_TRY(leave_out_replaced());
     WARREN_TRY(leave_out_of_start(known));
@@ -213,6 +215,22 @@ class StrayLook {
       strays_.erase(family[0]);
       for (std::size_t i = kIndexAt; i < family.size(); ++i) strays_.erase(family[i]);
     }
+    return Ok{};
+  }
+
+  // A rebase replaced what came before it, but not those that it left out.
+  Status add_dropped() {
+    Git git(quarantine_);
+    std::set<std::string> dropped = WARREN_TRY(list_dropped(overlay_.merged, git));
+    std::erase_if(dropped, [&](const std::string& id) { return !alone_.contains(id); });
+    if (dropped.empty()) return Ok{};
+    std::string asked = references_;
+    for (const std::string& id : dropped) asked += id + "\n";
+    std::string listed = WARREN_TRY(ask_quarantine({"rev-list", "--ignore-missing", "--stdin"}, asked));
+    for_each_line(listed, [&](std::string_view line) {
+      std::string id(line);
+      if (dropped.contains(id)) strays_.insert(std::move(id));
+    });
     return Ok{};
   }
 

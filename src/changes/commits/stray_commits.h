@@ -2,7 +2,8 @@
 // left by a reset, and content that was only staged.
 //
 // Not what the agent has replaced or taken back with git's own commands, as its logs and the commits themselves say:
-// the old commits of `commit --amend` and of a rebase, and stashes that were popped or dropped. They are where every
+// the old commits of `commit --amend` and of a rebase (not those that a rebase dropped without their content being
+// somewhere else: changes/commits/dropped_commits.h), and stashes that were popped or dropped. They are where every
 // repository keeps them for a while, and nobody looks for them in a session. Nor what git itself wrote for a merge that
 // stopped at a conflict, nor what was in the base's repository at the session's start.
 #pragma once

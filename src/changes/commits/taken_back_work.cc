@@ -5,6 +5,7 @@
 
 #include <sys/stat.h>
 
+#include "base/ascii.h"
 #include "base/path.h"
 #include "changes/commits/commits.h"
 #include "changes/commits/ignored.h"
@@ -71,13 +72,33 @@ bool may_take_back(const TreeChange& change) {
 
 }  // namespace
 
+Result<std::unordered_set<std::string>> CommitImport::list_changed_since(const std::string& from) {
+  return list_differing(joined_, from, head_);
+}
+
+// Names of files that a merge of the agent's HEAD changes in the base's; of unrelated histories, all that differ. Not
+// those that only the base has changed since both parted: the commits contain nothing of that.
+Result<std::unordered_set<std::string>> CommitImport::list_to_merge() {
+  std::unordered_set<std::string> names;
+  if (!WARREN_TRY(has_head(base_))) return names;
+  names = WARREN_TRY(list_changed_since("HEAD"));
+  Captured common = WARREN_TRY(joined_.run({"merge-base", "HEAD", head_}));
+  if (common.status != 0) return names;
+  std::unordered_set<std::string> since =
+      WARREN_TRY(list_changed_since(std::string(trimmed(common.output, kWhitespace))));
+  std::erase_if(names, [&](const std::string& name) { return !since.contains(name); });
+  return names;
+}
+
 // Names of files that the agent's commits change, whatever they are compared with: merging them is what changes the
 // base's.
 Result<std::unordered_set<std::string>> CommitImport::list_committed_otherwise() {
-  std::unordered_set<std::string> names = WARREN_TRY(list_differing(joined_, from_, head_));
+  std::unordered_set<std::string> names = WARREN_TRY(list_changed_since(from_));
   if (!WARREN_TRY(has_head(base_))) return names;
-  std::unordered_set<std::string> since_base = WARREN_TRY(list_differing(joined_, "HEAD", head_));
+  std::unordered_set<std::string> since_base = WARREN_TRY(list_changed_since("HEAD"));
   std::erase_if(names, [&](const std::string& name) { return !since_base.contains(name); });
+  std::unordered_set<std::string> to_merge = WARREN_TRY(list_to_merge());
+  names.merge(to_merge);
   return names;
 }
 

@@ -89,6 +89,7 @@ Result<Captured> Git::run(const std::vector<std::string>& words, int input) {
   Result<Captured> done = run_captured(all, dir_, input, limit_, &environment).within("git " + words[0]);
   if (!done.ok() && done.error().code() == Code::kNotFound)
     return Error(Code::kNotFound, "git is not installed", "--as-patch writes a patch without git");
+  if (done.ok()) std::erase(done->errors, '\0');  // which ends what a repository that is fetched from says
   return done;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "base/ascii.h"
@@ -14,6 +15,7 @@
 #include "changes/git/git_work_tree.h"
 #include "changes/git/quarantine.h"
 #include "changes/git/raw_diff.h"
+#include "changes/git/work_tree_ids.h"
 #include "changes/left_out.h"
 #include "changes/pinned/frozen_tree.h"
 #include "changes/pinned/pinned_git.h"
@@ -41,7 +43,8 @@ class Comparison {
     if (!base.ok() || !*base || (*base)->commit.empty() || (*base)->commit == pinned->head) return Ok{};
     Result<std::optional<Paths>> newer = list_between(pinned->head, (*base)->commit);
     if (!newer.ok() || !*newer) return Ok{};  // there is no git, or the base does not have the commit any more
-    Status related = relate(*pinned, (*base)->commit, **newer);
+    base_head_ = (*base)->commit;
+    Status related = relate(*pinned, **newer);
     find_replaced();
     std::vector<std::size_t> candidates;
     for (std::size_t i = 0; i < changes_.size(); ++i) {
@@ -57,19 +60,19 @@ class Comparison {
  private:
   // Finds the last commit that both have. What the base has changed since is newer as well: it may be back at the
   // versions of the start, after the agent has merged others.
-  Status relate(const PinnedGit& pinned, const std::string& base, Paths& newer) {
+  Status relate(const PinnedGit& pinned, Paths& newer) {
     std::optional<GitHeads> heads = WARREN_TRY(find_git_heads(overlay_.merged, "/.git"));
     agent_ = heads ? heads->commit : "";
     if (agent_.empty()) return Error(Code::kCorrupt, "the agent's repository has no HEAD");
     std::optional<ScratchDir> borrowed = WARREN_TRY(borrow_commit(overlay_, changes_, agent_, git_));
     if (borrowed) borrowed_.emplace(*std::move(borrowed));
-    Captured common = WARREN_TRY(git_.run({"merge-base", base, agent_}));
+    Captured common = WARREN_TRY(git_.run({"merge-base", base_head_, agent_}));
     constexpr int kNotRelated = 1;
     if (common.status == kNotRelated) return Ok{};
     if (common.status != 0) return Error(Code::kCorrupt, "the agent's commits are incomplete");
     common_ = trimmed(common.output, kWhitespace);
     if (common_ == pinned.head) return Ok{};
-    std::optional<Paths> since = WARREN_TRY(list_between(common_, base));
+    std::optional<Paths> since = WARREN_TRY(list_between(common_, base_head_));
     if (since) newer.merge(*since);
     return Ok{};
   }
@@ -83,13 +86,14 @@ class Comparison {
     std::erase_if(candidates, [&](std::size_t i) { return pending->contains(changes_[i].path); });
     Paths committed = WARREN_TRY(list_committed(agent_, candidates));
     Paths dirty = WARREN_TRY(list_dirty(agent_, candidates));
+    Paths of_user = WARREN_TRY(list_committed_by_user(pinned, candidates));
     for (std::size_t i : candidates) {
       TreeChange& change = changes_[i];
       bool is_in_head = committed.contains(change.path);
       bool is_as_in_head = change.after ? is_in_head && !dirty.contains(change.path) : !is_in_head;
       if (!is_as_in_head) continue;
       bool is_known = own->contains(change.path) || is_never_seen(change) || WARREN_TRY(was_frozen(change));
-      is_known = is_known || WARREN_TRY(is_as_seen_first(change));
+      is_known = is_known || of_user.contains(change.path) || WARREN_TRY(is_as_seen_first(change));
       if (is_known && !is_replaced(change)) left_out_.insert(change.path);
       if (!is_known) change.is_set_back = !WARREN_TRY(was_known(change, pinned));
     }
@@ -206,9 +210,34 @@ class Comparison {
     return content == *first;
   }
 
-  // Whether the agent had the base's version before it was committed.
-  Result<bool> was_known(const TreeChange& change, const PinnedGit& pinned) {
-    if (change.before && is_surely_older(change.before->ctime, pinned.begun)) return true;
+  // The user's uncommitted work of the start that the user has committed since, if the agent has commits of its own:
+  // git put it aside in the session (`stash`, `checkout`, `clean`), and they do not contain it.
+  Result<Paths> list_committed_by_user(const PinnedGit& pinned, const std::vector<std::size_t>& candidates) {
+    Paths found;
+    if (agent_ == pinned.head) return found;
+    std::vector<std::string> names;
+    for (std::size_t i : candidates) {
+      const TreeChange& change = changes_[i];
+      bool is_of_start = change.before && is_surely_older(change.before->ctime, pinned.begun);
+      if (is_of_start && !WARREN_TRY(was_applied(change))) names.push_back(change.path.substr(1));
+    }
+    if (names.empty()) return found;
+    auto tree = WARREN_TRY(HostTree::open(overlay_.base_path));
+    std::unordered_map<std::string, std::string> ids = WARREN_TRY(hash_work_tree(git_, *tree, names));
+    std::string asked;
+    for (const auto& [name, id] : ids) asked += base_head_ + ":" + name + "\n";
+    if (ids.empty()) return found;
+    std::string listed = WARREN_TRY(git_.ask_with({"cat-file", "--batch-check=%(objectname)"}, asked));
+    std::string_view rest = listed;
+    for (const auto& [name, id] : ids) {
+      std::string_view committed = rest.substr(0, rest.find('\n'));
+      rest.remove_prefix(std::min(rest.size(), committed.size() + 1));
+      if (committed == id) found.insert("/" + name);
+    }
+    return found;
+  }
+
+  Result<bool> was_applied(const TreeChange& change) {
     if (!applied_) {
       auto unit = WARREN_TRY(overlay_.upper.begin(UnitAccess::kRead));
       std::vector<std::string> paths = WARREN_TRY(list_applied_paths(overlay_.upper));
@@ -217,13 +246,20 @@ class Comparison {
     return applied_->contains(change.path);
   }
 
+  // Whether the agent had the base's version before it was committed.
+  Result<bool> was_known(const TreeChange& change, const PinnedGit& pinned) {
+    if (change.before && is_surely_older(change.before->ctime, pinned.begun)) return true;
+    return was_applied(change);
+  }
+
   const AgentOverlay& overlay_;
   std::vector<TreeChange>& changes_;
   Git git_;
   std::optional<ScratchDir> borrowed_;  // with the agent's objects
   std::string agent_;                   // its HEAD
-  std::string common_;                  // "" if the base's HEAD is not related to it
-  Paths replaced_;                      // names of the base that another node of the agent has
+  std::string base_head_;
+  std::string common_;  // "" if the base's HEAD is not related to it
+  Paths replaced_;      // names of the base that another node of the agent has
   Paths left_out_;
   std::optional<Paths> applied_;
 };

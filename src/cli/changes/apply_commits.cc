@@ -130,6 +130,14 @@ void print_foreign(Context& context, const AgentOverlay& overlay, const AgentCom
   context.err.print("{}\n", context.err.name(describe_foreign(*beyond)));
 }
 
+// nullptr if the agent has committed nothing, or the commits are damaged.
+std::unique_ptr<CommitImport> import_head(const AgentOverlay& overlay, const std::vector<TreeChange>& all) {
+  Result<std::optional<AgentCommits>> found = find_commits(overlay);
+  if (!found.ok() || !*found || (*found)->head.empty()) return nullptr;
+  auto import = CommitImport::prepare(overlay, **found, (*found)->head, all);
+  return import.ok() ? std::move(*import) : nullptr;
+}
+
 void print_strays(Context& context, const AgentOverlay& overlay, const std::vector<TreeChange>& left_out) {
   Result<StrayObjects> strays = find_stray_objects(overlay, left_out);
   if (!strays.ok() || strays->commits == 0) return;
@@ -232,11 +240,18 @@ Status compare_with_commits(const Arguments& args, const AgentOverlay& overlay, 
 }
 
 void mark_taken_back(const AgentOverlay& overlay, std::vector<TreeChange>& all) {
-  Result<std::optional<AgentCommits>> found = find_commits(overlay);
-  if (!found.ok() || !*found || (*found)->head.empty()) return;
-  auto import = CommitImport::prepare(overlay, **found, (*found)->head, all);
-  if (!import.ok()) return;
-  (*import)->mark_taken_back(all).ignore("files can be applied although the commits are damaged");
+  std::unique_ptr<CommitImport> import = import_head(overlay, all);
+  if (import) import->mark_taken_back(all).ignore("files can be applied although the commits are damaged");
+}
+
+void mark_by_commits(const AgentOverlay& overlay, std::vector<TreeChange>& all) {
+  std::unique_ptr<CommitImport> import = import_head(overlay, all);
+  if (!import) return;
+  import->mark_taken_back(all).ignore("`apply` says what is wrong with the commits");
+  std::vector<TreeChange> sorted = all;  // sorting sets what the changes are compared with
+  Result<std::vector<CommitImport::Where>> where = import->sort(sorted);
+  for (std::size_t i = 0; where.ok() && i < all.size(); ++i)
+    all[i].is_in_commits = (*where)[i] != CommitImport::Where::kFiles;
 }
 
 Result<bool> agrees_to_foreign(Context& context, const Arguments& args, const CommitsPlan& plan) {

@@ -75,6 +75,8 @@ Status compare_with_commits(const Arguments& args, const AgentOverlay& overlay, 
 // Marks the changes that take back uncommitted work of the user's, if the agent has committed: what git put aside for
 // that is not meant for the base. Marks nothing if the commits are damaged. `all`: with those in .git.
 void mark_taken_back(const AgentOverlay& overlay, std::vector<TreeChange>& all);
+// The same for a list that is shown, with TreeChange::is_in_commits.
+void mark_by_commits(const AgentOverlay& overlay, std::vector<TreeChange>& all);
 // Whether the user agrees to commits that contain work of others, or untracked files of theirs: there is none, --yes is
 // given, or they say so now. Without a terminal it is an error that names the option.
 Result<bool> agrees_to_foreign(Context& context, const Arguments& args, const CommitsPlan& plan);

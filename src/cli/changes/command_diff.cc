@@ -162,7 +162,7 @@ Result<Exit> run_diff(Context& context, const Arguments& given) {
   }
   std::vector<std::string> paths = WARREN_TRY(paths_of(args, opened.overlay));
   std::vector<TreeChange> all = WARREN_TRY(list_changes(opened.overlay));
-  mark_taken_back(opened.overlay, all);
+  mark_by_commits(opened.overlay, all);
   Selection selection(all);
   selection.take_if(filter_of(with_exact_names(paths, all), excluded_of(args)));
   std::vector<TreeChange> changes = selection.list();

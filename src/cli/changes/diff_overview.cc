@@ -105,8 +105,9 @@ Status print_overview(Output& out, const AgentOverlay& overlay, const std::vecto
     std::string note = remarks_text(out, remarks);
     if (note.empty()) note = metadata_remark(change);
     auto conflict = conflict_at.find(change.path);
-    if (conflict != conflict_at.end() && !stays)
-      note += "  " + out.paint(Ink::kRed, fmt::format("[conflict: {}]", *conflict->second));
+    bool is_conflict = conflict != conflict_at.end() && !stays;
+    if (is_conflict && change.is_in_commits) note += "  [changed in the base, too: git merges the commits]";
+    else if (is_conflict) note += "  " + out.paint(Ink::kRed, fmt::format("[conflict: {}]", *conflict->second));
     options.notable.push_back(fold == Fold::kNo || !note.empty());
     if (stays) note += fmt::format("  [{}]", ignored_note(ignored));
     notes.push_back(std::move(note));

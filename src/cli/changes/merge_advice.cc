@@ -28,7 +28,7 @@ std::optional<std::string> shell_pathspec(const std::string& path) {
   return is_simple && !whole.starts_with('\'') ? whole : shell_word(":(top,literal)" + path);
 }
 
-// The files, for `git stash push`. nullopt if they are too many.
+// The files, for `git stash push` and `git add`. nullopt if they are too many.
 std::optional<std::string> stash_words(const std::vector<std::string>& paths) {
   if (paths.size() > kStashedPaths) return std::nullopt;
   std::string words;
@@ -48,12 +48,19 @@ void print_with_local_changes(Output& out, const std::string& branch, const std:
   all.insert(all.end(), outlook.otherwise.begin(), outlook.otherwise.end());
   std::sort(all.begin(), all.end());
   std::string shown = out.name(listed_names(all, kObstaclesShown));
+  std::optional<std::string> words = outlook.otherwise.empty() ? stash_words(all) : std::nullopt;
   if (!outlook.has_head) {
-    out.print("  git merge would refuse, because these files are in your work tree: {}\n", shown);
-    out.print("  git reset {}   makes the commits those of your branch, and leaves your files as they are\n", branch);
+    out.print("  git merge alone would refuse, because these files are in your work tree: {}\n", shown);
+    if (words) {
+      out.print("  git add --{} && git merge {}   brings them into your branch\n", *words, branch);
+    } else {
+      out.print(
+          "  git reset -q {} && git ls-files -zd :/ | git checkout-index -z --stdin   makes the commits those of your "
+          "branch, keeps your files, and writes those that you do not have\n",
+          branch);
+    }
     return;
   }
-  std::optional<std::string> words = outlook.otherwise.empty() ? stash_words(all) : std::nullopt;
   if (!words) {
     out.print("  git merge {}   brings them into your branch, once your local changes{} are committed or stashed: {}\n",
               branch, outlook.otherwise.empty() ? ", which equal the commits," : "", shown);
