@@ -167,8 +167,8 @@ class Lister {
     TreeChange change = begin(TreeChangeKind::kAdded, node);
     bool is_second_name = is_foreign(node) && !node.node.is_directory() && !renamed_.contains(node.path);
     if (is_second_name) change.seen.reset();  // it describes the base's node under the first name
-    auto own = node.there || change.seen ? tree_->covers().end() : tree_->covers().find(node.place);
-    if (own != tree_->covers().end()) change.seen = own->second.seen;  // it replaced that, and the base has lost it
+    auto own = node.there ? tree_->covers().end() : tree_->covers().find(node.place);
+    change.has_lost_base = own != tree_->covers().end() && own->second.seen;
     add(std::move(change));
     return Ok{};
   }

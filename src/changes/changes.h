@@ -38,6 +38,8 @@ struct TreeChange {
   Timestamp known_at;
   // The base had nothing there when the agent began to use the name.
   bool is_unseen = false;
+  // It has replaced a node of the base's, and the base has nothing there any more.
+  bool has_lost_base = false;
   // It is as in the agent's HEAD, and the base has a newer commit (changes/pinned/as_committed.h): git may have set it
   // back.
   bool is_set_back = false;

@@ -61,7 +61,8 @@ Result<std::optional<std::string>> find_reason(const AgentOverlay& overlay, cons
     return std::optional<std::string>("it would replace or move something in the base that was hidden from the agent");
   }
   if (!change.before && !change.is_set_back) {
-    if (!change.seen || change.kind != TreeChangeKind::kAdded || change.place.empty())
+    bool was_there = change.seen || change.has_lost_base;
+    if (!was_there || change.kind != TreeChangeKind::kAdded || change.place.empty())
       return std::optional<std::string>();
     return std::optional<std::string>("it was deleted from the base");
   }
