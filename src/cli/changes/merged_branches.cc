@@ -92,7 +92,7 @@ void print_merged_branches(Output& out, const Arguments& args, const CommitsPlan
     out.print("{} {}: {} commit{}, up to {} {}\n", args.has("dry-run") ? "would write the branch" : "branch",
               out.name(other.branch.name), count, count == 1 ? "" : "s", other.branch.commit.substr(0, kShortMerged),
               out.name(quote(other.description.subject)));
-    if (!args.has("dry-run")) print_merge_advice(out, other.branch.name, other.outlook);
+    if (!args.has("dry-run")) print_merge_advice(out, other.branch.name, other.branch.commit, other.outlook);
   }
 }
 
