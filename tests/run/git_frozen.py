@@ -513,7 +513,7 @@ class WhatTheAgentDoes(Frozen):
         (tree / "file").write_text("later\n")
         self.commit("of the host", cwd=tree)
         said = self.warren("discard", "session:w", "--yes", "/.git/index", status=1)
-        self.assertIn("dropped together or not at all", said)
+        self.assertIn("can only be dropped together", said)
         self.warren("discard", "session:w", "--yes", "--keep")
         said = self.inside("git log -1 --format=%s; cat file; git status --short; git tag", cwd=tree, session="w").stdout
         self.assertEqual(said, "of the host\nlater\n")

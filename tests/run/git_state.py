@@ -527,7 +527,7 @@ class OnNoBranch(State):
                 ("skipped", f"{conflict}; {BOT} rebase -q other || {BOT} rebase --skip")):
             with self.subTest(session):
                 self.inside(script, session=session)
-                self.assertIn("on no branch: only the session keeps", self.warren("diff", f"session:{session}"))
+                self.assertIn("on no branch and exist", self.warren("diff", f"session:{session}"))
                 self.apply(session)
                 self.git("merge", "-q", "--no-edit", f"warren/{session}")
                 self.apply(session)

@@ -338,7 +338,7 @@ class Commits(Case):
         self.merge("a", "b", "--into", "both")
         done = self.w.warren("apply", "both")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("not written, because the commits contain a part of it: ", done.stdout)
+        self.assertIn("not written yet, because it was changed again after the commits: ", done.stdout)
         self.assertEqual(self.git("status", "--short"), "")
         self.git("merge", "-q", "--no-edit", "warren/both")
         self.git("merge", "-q", "--no-edit", "warren/b")

@@ -175,9 +175,14 @@ Result<std::vector<Where>> CommitImport::sort(std::vector<TreeChange>& changes) 
     if (listed.status == 0) add_name_status(listed.output, from == from_ ? Whose::kAgents : Whose::kUsers, committed);
     else if (from == from_) return damaged(listed);
   }
+  // Where only the base has moved on, the session has what its HEAD has, and a merge leaves the base's. But what the
+  // session has applied itself, as a file, it may have taken back.
   std::unordered_set<std::string> to_merge = WARREN_TRY(list_to_merge());
-  std::erase_if(committed,
-                [&](const auto& one) { return one.second.whose == Whose::kUsers && !to_merge.contains(one.first); });
+  std::unordered_set<std::string> applied = WARREN_TRY(list_applied());
+  std::erase_if(committed, [&](const auto& one) {
+    bool is_only_of_base = one.second.whose == Whose::kUsers && !to_merge.contains(one.first);
+    return is_only_of_base && applied.contains("/" + one.first);
+  });
   std::vector<ChangedFile> files = WARREN_TRY(list_changed_files(overlay_, changes));
   std::string work = scratch_.path() + "/work";
   WARREN_TRY(make_host_dirs(work, 0700));
