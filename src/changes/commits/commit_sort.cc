@@ -167,6 +167,25 @@ Result<bool> CommitImport::set_committed(TreeChange& change) {
   return true;
 }
 
+// Where only the base's HEAD has moved on, the session has what its own HEAD has, and a merge leaves the base's. But
+// what the session has applied itself, as a file, it may have taken back, and what the user has not committed is not in
+// HEAD.
+Result<std::unordered_set<std::string>> CommitImport::list_taken_back(const std::vector<TreeChange>& changes,
+                                                                      const std::unordered_set<std::string>& of_base) {
+  std::unordered_set<std::string> applied = WARREN_TRY(list_applied());
+  std::unordered_set<std::string> found;
+  std::vector<std::string> others;
+  for (const TreeChange& change : changes) {
+    std::string name = change.path.substr(1);
+    if (!of_base.contains(name)) continue;
+    if (applied.contains(change.path)) found.insert(std::move(name));
+    else others.push_back(std::move(name));
+  }
+  std::unordered_set<std::string> uncommitted = WARREN_TRY(list_uncommitted(others));
+  found.merge(uncommitted);
+  return found;
+}
+
 Result<std::vector<Where>> CommitImport::sort(std::vector<TreeChange>& changes) {
   if (head_.empty()) return std::vector<Where>(changes.size(), Where::kFiles);
   CommittedPaths committed;
@@ -175,14 +194,13 @@ Result<std::vector<Where>> CommitImport::sort(std::vector<TreeChange>& changes) 
     if (listed.status == 0) add_name_status(listed.output, from == from_ ? Whose::kAgents : Whose::kUsers, committed);
     else if (from == from_) return damaged(listed);
   }
-  // Where only the base has moved on, the session has what its HEAD has, and a merge leaves the base's. But what the
-  // session has applied itself, as a file, it may have taken back.
   std::unordered_set<std::string> to_merge = WARREN_TRY(list_to_merge());
-  std::unordered_set<std::string> applied = WARREN_TRY(list_applied());
-  std::erase_if(committed, [&](const auto& one) {
-    bool is_only_of_base = one.second.whose == Whose::kUsers && !to_merge.contains(one.first);
-    return is_only_of_base && applied.contains("/" + one.first);
-  });
+  std::unordered_set<std::string> of_base;
+  for (const auto& [name, one] : committed) {
+    if (one.whose == Whose::kUsers && !to_merge.contains(name)) of_base.insert(name);
+  }
+  std::unordered_set<std::string> taken_back = WARREN_TRY(list_taken_back(changes, of_base));
+  std::erase_if(committed, [&](const auto& one) { return taken_back.contains(one.first); });
   std::vector<ChangedFile> files = WARREN_TRY(list_changed_files(overlay_, changes));
   std::string work = scratch_.path() + "/work";
   WARREN_TRY(make_host_dirs(work, 0700));

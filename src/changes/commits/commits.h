@@ -161,6 +161,10 @@ class CommitImport {
   Result<std::vector<std::string>> list_untracked(const std::vector<std::string>& paths);
   Result<std::unordered_set<std::string>> list_changed_since(const std::string& from);
   Result<std::unordered_set<std::string>> list_to_merge();
+  Result<std::unordered_set<std::string>> list_taken_back(const std::vector<TreeChange>& changes,
+                                                          const std::unordered_set<std::string>& of_base);
+  // Of these files, those that the base's work tree has otherwise than its HEAD.
+  Result<std::unordered_set<std::string>> list_uncommitted(const std::vector<std::string>& names);
   Result<std::unordered_set<std::string>> list_committed_otherwise();
   Result<std::unordered_set<std::string>> list_dirty_candidates(
       const std::unordered_map<std::string, Candidate>& candidates);

@@ -90,6 +90,20 @@ Result<std::unordered_set<std::string>> CommitImport::list_to_merge() {
   return names;
 }
 
+Result<std::unordered_set<std::string>> CommitImport::list_uncommitted(const std::vector<std::string>& names) {
+  std::unordered_set<std::string> found;
+  if (names.empty()) return found;
+  Entries in_head = WARREN_TRY(list_commit_entries(base_, "HEAD", names));
+  Entries here = WARREN_TRY(list_work_tree_entries(base_, overlay_.base_path, names));
+  for (const std::string& name : names) {
+    auto head = in_head.find(name);
+    auto file = here.find(name);
+    bool is_same = head != in_head.end() && file != here.end() && head->second == file->second;
+    if (!is_same) found.insert(name);
+  }
+  return found;
+}
+
 // Names of files that the agent's commits change, whatever they are compared with: merging them is what changes the
 // base's.
 Result<std::unordered_set<std::string>> CommitImport::list_committed_otherwise() {

@@ -95,20 +95,23 @@ Result<Inode> OverlayFs::make_copy(const View& view, Inode parent, std::string_v
   return made;
 }
 
-// The node is open but has no name that we know, so its copy has none either. The base may have others for it.
+// The node is open but has no name that we know, so its copy has none either. A file with several names in the base may
+// have others there.
 Result<Inode> OverlayFs::make_nameless_copy(const View& view) {
   Inode root = WARREN_TRY(upper_dir(kRootInode));
   Attributes root_before = WARREN_TRY(upper().get_attributes(root));
   Attributes before = WARREN_TRY(attributes_of(view));
+  Attributes in_layer = WARREN_TRY(layer_attributes(view));
+  bool has_others = in_layer.nlink > 1 && before.nlink > 0;
   std::string name = fmt::format(".warren-nameless-{}", view.number.value);
   std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
-  Inode made = WARREN_TRY(make_copy(view, root, name, "/" + name, before.nlink));
+  Inode made = WARREN_TRY(make_copy(view, root, name, "/" + name, has_others ? before.nlink : 0));
   WARREN_TRY(upper().unlink(root, name));
-  if (before.nlink > 0) WARREN_TRY(upper_.keep_nameless(made));
+  if (has_others) WARREN_TRY(upper_.keep_nameless(made));
   WARREN_TRY(upper_.restore(root, root_before));
   WARREN_TRY(upper_.restore(made, before));
   WARREN_TRY(unit->commit());
-  if (before.nlink > 0) return made;
+  if (has_others) return made;
   auto gone = removed_.find(view.number);
   nameless_[view.number] = gone == removed_.end() ? std::nullopt : gone->second.last;
   return made;
