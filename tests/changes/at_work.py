@@ -167,6 +167,23 @@ class AtWork(MountedCase):
         self.assertEqual(overlaid.differences(overlaid.snapshot(self.point), overlaid.snapshot(self.base)), [])
         self.end()
 
+    def test_what_an_undo_of_an_undo_brings_is_never_deleted_unseen(self):
+        self.begin(f="1\n", e__z="1\n")
+        (self.point / "f").unlink()
+        (self.point / "f").mkdir()
+        (self.point / "e/z").rename(self.point / "f/z")
+        self.w.warren("apply", self.w.id)
+        self.w.warren("undo", self.w.id)
+        overlaid.snapshot(self.point)
+        kept = json.loads(self.w.warren("undo", "--list", "--json", self.w.id))[0]
+        self.w.warren("undo", "--record", kept["name"])
+        self.assertEqual(overlaid.differences(overlaid.snapshot(self.point), overlaid.snapshot(self.base)), [])
+        self.w.umount(self.point)
+        self.point = self.w.mount()
+        overlaid.snapshot(self.point)
+        self.w.run("apply", self.w.id)  # it may be a conflict
+        self.assertEqual((self.base / "f/z").read_text(), "1\n")
+
     def test_a_file_with_a_second_name_follows_an_undo(self):
         self.begin(a="1\n", b="1\n")
         for name in ("a", "b"):

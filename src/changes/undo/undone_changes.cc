@@ -223,6 +223,11 @@ Status take_up(const AgentOverlay& overlay, const UpperNode& node, const UndoneB
   }
   bool is_same_kind = ((node.there->mode ^ node.node.mode) & S_IFMT) == 0;
   if (is_back && !is_same_kind) return cover_again(overlay, node);
+  bool is_opaque_dir = node.node.is_directory() && !is_copy && !node.origin->seen;
+  if (is_back && is_opaque_dir) {  // cover_again made it so; now the base has the directory
+    WARREN_TRY(overlay.upper.remove_cover(node.place));
+    return overlay.upper.put_origin({.upper = node.node.inode, .base_path = "", .seen = node.there});
+  }
   if (!is_back || node.node.is_directory()) return Ok{};
   Origin origin = *node.origin;
   if (was_linked) origin.hidden_names = 0;
