@@ -60,7 +60,7 @@ Result<std::unordered_set<std::string>> list_deleted(Git& git, const std::string
 }
 
 // A file that others have changed since the start, and the agent's commits have changed after that. "" for the id of a
-// version that is no file.
+// version that is not a file.
 struct CommittedFile {
   std::string name;  // "src/a"
   std::string start;
@@ -100,7 +100,7 @@ Result<std::vector<CommittedFile>> list_changed_by_both(Git& git, const std::str
 }
 
 // Whether the agent's version contains what others have changed since the start: merging that into it changes nothing.
-// So it is if that cannot be told: files that are large or binary. The texts are of start, newer and own.
+// Also where that is unknown: files that are large or binary. The texts are of start, newer and own.
 bool contains_newer(const BlobTexts& texts) {
   std::string_view start = texts[0].value_or("");
   bool is_text = texts[1] && texts[2] && !is_binary(*texts[1]) && !is_binary(*texts[2]);

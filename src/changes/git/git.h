@@ -31,7 +31,7 @@ class Git {
   void use(std::string git_dir, std::string work_tree, std::string index);
   void set_author(std::string name, std::string email);
   void set_variable(std::string name, std::string value);
-  void borrow_objects(const std::string& dir);  // "/tmp/x/objects": the repository has them too, for these commands
+  void borrow_objects(const std::string& dir);  // the directory objects of another repository: this one has them, too
   void allow_lazy_fetch();
   void add_setting(std::string setting) { settings_.push_back(std::move(setting)); }  // "fetch.fsckObjects=true"
   void set_limit(std::chrono::milliseconds limit) { limit_ = limit; }                 // of each command

@@ -16,7 +16,7 @@ namespace warren::cli {
 // kNotFound, kConflict with the sessions that it could be.
 Result<Arguments> with_session_here(const Arguments& args);
 
-// The same for a command with PATHs. A word that is no agent, but a path of that session or a pattern, is the first
+// The same for a command with PATHs. A word that is not an agent, but a path of that session or a pattern, is the first
 // PATH. kConflict if there are several sessions that it could belong to.
 Result<Arguments> with_session_and_paths(const Arguments& args, Clock& clock);
 
