@@ -337,11 +337,15 @@ class Removing(RelayCase):
     def is_removal_asked_for(self):
         return query(self.root, "SELECT 1 FROM pending_operations WHERE operation_type = 'remove'")
 
-    def start_removal(self, *options):
-        """While the relay is stopped: returns the command, and the directory that it has moved away."""
+    def ask_for_removal(self, *options):
+        """While the relay is stopped."""
         os.kill(self.process.pid, signal.SIGSTOP)
-        process = subprocess.Popen([WARREN, "relay", "remove", "bob", "--root", self.root, *options],
-                                   stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
+        return subprocess.Popen([WARREN, "relay", "remove", "bob", "--root", self.root, *options],
+                                stderr=subprocess.PIPE, text=True, preexec_fn=die_with_parent)
+
+    def start_removal(self, *options):
+        """Returns the command, and the directory that it has moved away; one that times out may bring it back at once."""
+        process = self.ask_for_removal(*options)
         self.wait(self.is_removal_asked_for)
         [moved] = (self.root / "tmp").glob("removed-*")
         self.assertLess(time.time() - moved.stat().st_mtime, 60)
@@ -364,7 +368,7 @@ class Removing(RelayCase):
     def test_an_agent_stays_if_the_relay_does_not_answer(self):
         self.up()
         self.agent("alice", "bob")
-        process, _ = self.start_removal("--timeout", "100ms")
+        process = self.ask_for_removal("--timeout", "100ms")
         error = process.communicate(timeout=60)[1]
         self.assertEqual(process.returncode, 1)
         self.assertIn("timed out", error)
