@@ -234,6 +234,16 @@ class Discarding(Repository):
         self.assertIn(f"discarded: {what}", self.w.warren("discard", "--yes", self.w.id).decode())
         self.assertEqual(self.w.warren("discard", "--yes", self.w.id), b"nothing to discard\n")
 
+    def test_commits_on_no_branch_are_named(self):
+        self.begin(a="1\n")
+        undo = lambda point: self.git("reset", "-q", "--hard", "HEAD~1", cwd=point)
+        self.agent(("a", "2\n"), commit="a day of work", then=undo)
+        what = "1 commit that is nowhere else: 'a day of work'"
+        self.assertIn(what, self.w.fails("discard", self.w.id))
+        self.agent(("a", "3\n"), commit="on the branch")
+        what = "2 commits that are nowhere else: 'on the branch'"
+        self.assertIn(f"discarded: 1 modified, {what}\n", self.w.warren("discard", "--yes", self.w.id).decode())
+
     def test_commits_that_were_brought_or_stay_are_not_named(self):
         self.begin(a="1\n")
         self.agent(("a", "2\n"), commit="one", then=lambda p: overlaid.write(p + "/junk", "j\n"))

@@ -149,6 +149,7 @@ class StrayLook {
     WARREN_TRY(leave_out_stashes());
     WARREN_TRY(add_dropped());
     found.commits = strays_.size();
+    if (!strays_.empty()) found.subject = WARREN_TRY(read_newest_subject());
     WARREN_TRY(leave_out_replaced());
     WARREN_TRY(leave_out_of_start(known));
     WARREN_TRY(leave_out_stopped_merges());
@@ -186,6 +187,12 @@ class StrayLook {
     std::string listed = WARREN_TRY(ask_quarantine({"rev-list", "--ignore-missing", "--stdin"}, asked));
     for_each_line(listed, [&](std::string_view id) { strays_.emplace(id); });
     return Ok{};
+  }
+
+  Result<std::string> read_newest_subject() {
+    std::string asked;
+    for (const std::string& id : strays_) asked += id + "\n";
+    return ask_quarantine({"log", "--no-walk", "-1", "--no-show-signature", "--format=%s", "--stdin"}, asked);
   }
 
   // A stash is a commit whose second parent has the index; a third one has untracked files.

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "agent/agent.h"
@@ -21,6 +22,7 @@ struct StrayObjects {
   // Commits that neither a reference or the HEAD of the agent's repository at the top of the base nor one of the base's
   // leads to.
   std::size_t commits = 0;
+  std::string subject;  // of the newest of them
   // There are objects that the base's repository does not have: those of commits that were not brought, or staged ones.
   bool are_alone = false;
 };

@@ -8,6 +8,7 @@
 #include "base/printable.h"
 #include "changes/commits/commits.h"
 #include "changes/commits/left_in_git.h"
+#include "changes/commits/stray_commits.h"
 #include "changes/filter.h"
 #include "changes/git/git_folder.h"
 #include "changes/undo/discard.h"
@@ -30,10 +31,10 @@ struct Dropped {
   std::vector<std::string> in_git;  // "the stash"
 };
 
-// The commits that go with what is dropped in .git. Prints why, if that cannot be known.
+// The commits that go with what is dropped in .git: on branches, and on none. Prints why, if that cannot be known.
 void count_commits(Context& context, const AgentOverlay& overlay, const std::vector<TreeChange>& all,
                    Dropped& dropped) {
-  auto count = [&]() -> Status {
+  auto count_on_branches = [&]() -> Status {
     std::optional<AgentCommits> found = WARREN_TRY(find_commits(overlay));
     if (!found || found->brings.empty()) return Ok{};
     auto import = WARREN_TRY(CommitImport::prepare(overlay, *found, found->brings.front().commit, all));
@@ -42,9 +43,16 @@ void count_commits(Context& context, const AgentOverlay& overlay, const std::vec
     dropped.subject = std::move(described.subject);
     return Ok{};
   };
-  Status counted = count();
-  if (counted.ok()) return;
-  context.err.print("cannot tell which commits are dropped: {}\n", context.err.name(counted.error().message()));
+  auto count_strays = [&]() -> Status {
+    StrayObjects strays = WARREN_TRY(find_stray_objects(overlay, all));
+    dropped.commits += strays.commits;
+    if (dropped.subject.empty()) dropped.subject = std::move(strays.subject);
+    return Ok{};
+  };
+  for (const Status& counted : {count_on_branches(), count_strays()}) {
+    if (counted.ok()) continue;
+    context.err.print("cannot tell which commits are dropped: {}\n", context.err.name(counted.error().message()));
+  }
 }
 
 Result<Dropped> describe_dropped(Context& context, const AgentOverlay& overlay, const std::vector<TreeChange>& all,
