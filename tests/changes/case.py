@@ -35,13 +35,14 @@ class Case(unittest.TestCase):
     def read(self, name):
         return (self.base / name).read_text()
 
-    def talk(self, words, answers):
-        """On a terminal."""
+    def talk(self, words, answers, meanwhile=None):
+        """On a terminal. `meanwhile` is called once the program asks [y/N], before the answers."""
         leader, follower = pty.openpty()
         child = subprocess.Popen([mounted.program(), *words], cwd=self.w.home, env=self.w.environment(), stdin=follower,
                                  stdout=follower, stderr=follower)
         os.close(follower)
-        os.write(leader, answers)
+        if not meanwhile:
+            os.write(leader, answers)
         said = b""
         while True:
             try:
@@ -51,6 +52,10 @@ class Case(unittest.TestCase):
             if not part:
                 break
             said += part
+            if meanwhile and b"[y/N]" in said:
+                meanwhile()
+                meanwhile = None
+                os.write(leader, answers)
         child.wait(timeout=60)
         os.close(leader)
         return said

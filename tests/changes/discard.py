@@ -24,6 +24,22 @@ class Discard(Case):
         self.assertEqual(self.fs("cat", "/a"), b"1")
         self.assertEqual(self.w.warren("discard", "--yes", self.w.id), b"nothing to discard\n")
 
+    def test_what_was_changed_while_it_asked_is_not_dropped(self):
+        later = {"a new file": lambda: self.write("/precious", "work\n"),
+                 "the same file again": lambda: self.write("/a", "333"),
+                 "one of them is gone": lambda: self.fs("rm", "/junk")}
+        self.fill(a="1")
+        for what, change in later.items():
+            with self.subTest(what):
+                self.write("/a", "22")
+                self.write("/junk", "j")
+                said = self.talk(["discard", self.w.id], b"y\n", meanwhile=change).decode()
+                self.assertIn("was changed since you looked at it", said)
+                self.assertIn("nothing was dropped", said)
+                self.assertIn("M f /a", self.w.lines())
+                self.assertIn("discarded: ", self.talk(["discard", self.w.id], b"y\n").decode())
+                self.assertEqual(self.w.lines(), [])
+
     def test_a_rename_goes_back(self):
         self.fill(d__x="1", a="1")
         self.fs("mv", "/d", "/e")

@@ -244,6 +244,14 @@ class Discarding(Repository):
         what = "2 commits that are nowhere else: 'on the branch'"
         self.assertIn(f"discarded: 1 modified, {what}\n", self.w.warren("discard", "--yes", self.w.id).decode())
 
+    def test_a_commit_made_while_it_asked_is_not_dropped(self):
+        self.begin(a="1\n")
+        self.agent(("junk", "j\n"))
+        commit = lambda: self.agent(("b", "2\n"), commit="a day of work")
+        said = self.talk(["discard", self.w.id], b"y\n", meanwhile=commit).decode()
+        self.assertIn("was changed since you looked at it", said)
+        self.assertIn("1 commit that is nowhere else: 'a day of work'", self.w.fails("discard", self.w.id))
+
     def test_commits_that_were_brought_or_stay_are_not_named(self):
         self.begin(a="1\n")
         self.agent(("a", "2\n"), commit="one", then=lambda p: overlaid.write(p + "/junk", "j\n"))

@@ -4,10 +4,13 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include <fmt/format.h>
+
 #include "agent/record/audit_trail.h"
 #include "base/below.h"
 #include "base/path.h"
 #include "changes/compare.h"
+#include "changes/git/git_folder.h"
 #include "changes/pinned/frozen_tree.h"
 #include "changes/pinned/git_state.h"
 #include "changes/pinned/linked_worktree.h"
@@ -325,9 +328,44 @@ Status drop_changes(const AgentOverlay& overlay, const std::vector<TreeChange>& 
   return links.update(overlay, base);
 }
 
+std::vector<TreeChange> select_discarded(const std::vector<TreeChange>& all, const ChangeFilter& filter) {
+  Selection chosen(all);
+  chosen.take_if(filter);
+  chosen.complete_for_discard();
+  return chosen.list();
+}
+
+bool is_index(const TreeChange& change) {
+  return is_in_git_dir(change.path) && (change.path.ends_with("/index") || change.path.ends_with(".lock"));
+}
+
+// Whether it is the same change as when it was listed, to the same content.
+bool is_as_listed(const TreeChange& listed, const TreeChange& now) {
+  if (listed.kind != now.kind || listed.path != now.path || listed.base_path != now.base_path) return false;
+  if (!listed.after || !now.after) return listed.after.has_value() == now.after.has_value();
+  const Attributes& a = *listed.after;
+  const Attributes& b = *now.after;
+  if (a.mode != b.mode || a.owner != b.owner) return false;
+  return a.is_directory() || (a.size == b.size && a.mtime == b.mtime && a.ctime == b.ctime);
+}
+
+// kConflict, with the first that is another one.
+Status check_still_as_listed(std::vector<TreeChange> listed, std::vector<TreeChange> now) {
+  std::erase_if(listed, is_index);
+  std::erase_if(now, is_index);
+  auto [was, is] = std::ranges::mismatch(listed, now, is_as_listed);
+  if (was == listed.end() && is == now.end()) return Ok{};
+  bool is_gone = is == now.end() || (was != listed.end() && was->path < is->path);
+  return Error(Code::kConflict,
+               fmt::format("{} was changed since you looked at it", quote(is_gone ? was->path : is->path)),
+               "nothing was dropped; look at the changes again");
+}
+
 // nullopt, with nothing changed, if the session's git is to be dropped and there is no new one yet.
 Result<std::optional<std::vector<TreeChange>>> discard_once(const AgentOverlay& overlay, const ChangeFilter& filter,
-                                                            Agent* on_record_of, const NewGit* new_git) {
+                                                            Agent* on_record_of,
+                                                            const std::vector<TreeChange>* as_listed,
+                                                            const NewGit* new_git) {
   AuditLog* log = nullptr;
   if (on_record_of != nullptr) log = WARREN_TRY(on_record_of->operators_audit());
   auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kWrite));
@@ -335,6 +373,7 @@ Result<std::optional<std::vector<TreeChange>>> discard_once(const AgentOverlay& 
   Selection chosen(all);
   chosen.take_if(filter);
   chosen.complete_for_discard();
+  if (as_listed != nullptr) WARREN_TRY(check_still_as_listed(*as_listed, chosen.list()));
   InUse in_use = on_record_of != nullptr ? find_use(*on_record_of) : InUse::kNo;
   GitOfSession git = WARREN_TRY(GitOfSession::find(overlay));
   bool drops_git = WARREN_TRY(git.is_taken(all, chosen));
@@ -357,18 +396,21 @@ Result<std::optional<std::vector<TreeChange>>> discard_once(const AgentOverlay& 
 
 Result<std::vector<TreeChange>> list_discarded(const AgentOverlay& overlay, const ChangeFilter& filter) {
   std::vector<TreeChange> all = WARREN_TRY(list_changes(overlay));
-  Selection chosen(all);
-  chosen.take_if(filter);
-  chosen.complete_for_discard();
-  return chosen.list();
+  return select_discarded(all, filter);
+}
+
+Result<std::vector<TreeChange>> list_every_discarded(const AgentOverlay& overlay, const ChangeFilter& filter) {
+  std::vector<TreeChange> all = WARREN_TRY(list_every_change(overlay));
+  return select_discarded(all, filter);
 }
 
 Result<std::vector<TreeChange>> discard_changes(const AgentOverlay& overlay, const ChangeFilter& filter,
-                                                Agent* on_record_of) {
-  std::optional<std::vector<TreeChange>> dropped = WARREN_TRY(discard_once(overlay, filter, on_record_of, nullptr));
+                                                Agent* on_record_of, const std::vector<TreeChange>* as_listed) {
+  std::optional<std::vector<TreeChange>> dropped =
+      WARREN_TRY(discard_once(overlay, filter, on_record_of, as_listed, nullptr));
   if (!dropped) {  // git may have to be waited for, which nobody who writes to the session is to wait for
     NewGit new_git = WARREN_TRY(NewGit::read(overlay));
-    dropped = WARREN_TRY(discard_once(overlay, filter, on_record_of, &new_git));
+    dropped = WARREN_TRY(discard_once(overlay, filter, on_record_of, as_listed, &new_git));
   }
   bool is_in_use = on_record_of != nullptr && find_use(*on_record_of) == InUse::kYes;
   if (is_in_use) freeze_work_tree(*on_record_of).ignore("then the base's newer version shows");

@@ -103,6 +103,7 @@ Result<Exit> discard_asked(Context& context, const Arguments& args) {
   std::vector<std::string> patterns = WARREN_TRY(paths_of(args, opened.overlay));
   std::vector<TreeChange> all = WARREN_TRY(list_changes(opened.overlay));
   ChangeFilter filter = filter_of(with_exact_names(patterns, all));
+  std::vector<TreeChange> listed = WARREN_TRY(list_every_discarded(opened.overlay, filter));
   std::vector<TreeChange> changes = WARREN_TRY(list_discarded(opened.overlay, filter));
   WARREN_TRY(check_patterns(patterns, changes));
   if (changes.empty()) {
@@ -111,7 +112,8 @@ Result<Exit> discard_asked(Context& context, const Arguments& args) {
   }
   Dropped dropped = WARREN_TRY(describe_dropped(context, opened.overlay, all, std::move(changes), patterns));
   if (!WARREN_TRY(agrees_to_drop(context, args, dropped))) return Exit::kFailed;
-  dropped.files = WARREN_TRY(discard_changes(opened.overlay, filter, opened.agent.get()));
+  const std::vector<TreeChange>* as_listed = args.has("yes") ? nullptr : &listed;  // the user has agreed to that
+  dropped.files = WARREN_TRY(discard_changes(opened.overlay, filter, opened.agent.get(), as_listed));
   WARREN_TRY(leave_out_git(opened.overlay, dropped.files, patterns));
   context.out.print("discarded: {}\n", text_of(dropped));
   return Exit::kOk;
