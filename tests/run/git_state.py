@@ -534,6 +534,24 @@ class OnNoBranch(State):
                 self.assertIn("0 + commits on no branch", self.listed(session))
                 self.git("reset", "-q", "--hard", "HEAD~1")
 
+    def test_commits_made_during_a_rebase_that_was_aborted(self):
+        two = f"echo 1 > one; git add one; {BOT} commit -qm one; echo 2 > two; git add two; {BOT} commit -qm two"
+        edit = f"{two}; GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' {BOT} rebase -q -i HEAD~2"
+        for session, during in (("made", f"echo work > w; git add w; {BOT} commit -qm work"),
+                                ("amended", f"echo work > w; git add w; {BOT} commit -q --amend --no-edit"),
+                                ("later", f"echo work > two; git add two; {BOT} commit -qm work; {BOT} rebase --continue || true")):
+            with self.subTest(session):
+                self.inside(f"{edit}; {during}; git rebase --abort", session=session)
+                self.assertIn("1 commit is on no branch", self.warren("diff", f"session:{session}"))
+                self.assertIn("commits on no branch", self.listed(session))
+
+    def test_an_aborted_rebase_alone_leaves_nothing(self):
+        self.inside(f"echo 1 > one; git add one; {BOT} commit -qm one; echo agent > file; {COMMIT} two")
+        self.host_commit("file", "of the host\n")
+        self.inside(f"{BOT} rebase -q warren/base || git rebase --abort")
+        self.assertNotIn("no branch", self.warren("diff", "session:s"))
+        self.assertNotIn("no branch", self.listed())
+
     def test_content_that_was_only_staged_is_named(self):
         self.inside("echo staged > x; git add x; rm x; git reset -q")
         self.assertIn("0 + staged content of git", self.listed())

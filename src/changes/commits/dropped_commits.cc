@@ -32,6 +32,12 @@ struct Squashed {
 
 using Ends = std::pair<std::string, std::string>;  // the last commit before a rebase and after it
 
+// An aborted one leads from the commit that it had come to back to the old one.
+struct Rebase {
+  Squashed squashed;
+  bool is_aborted = false;
+};
+
 std::vector<std::string> list_lines(std::string_view text) {
   std::vector<std::string> lines;
   while (!text.empty()) {
@@ -60,8 +66,10 @@ class Rebases {
     }).ignore("without a log, nothing was rebased");
   }
 
-  const std::map<Ends, Squashed>& all() const { return all_; }
+  const std::map<Ends, Rebase>& all() const { return all_; }
   bool was_amended(const std::string& commit) const { return amended_.contains(commit); }
+  // By the agent while a rebase was under way, not by the rebase.
+  const std::set<std::string>& made_meanwhile() const { return made_meanwhile_; }
 
  private:
   // A rebase of a detached HEAD has no entry at its end.
@@ -71,6 +79,8 @@ class Rebases {
     bool is_in_run = false;
     for (const LogEntry& entry : read_git_log(fs, "/.git/logs/HEAD")) {
       if (entry.message.starts_with("commit (amend)")) amended_.insert(entry.from);
+      bool is_made_meanwhile = !ends.first.empty() && entry.message.starts_with("commit");
+      if (is_made_meanwhile) made_meanwhile_.insert(entry.to);
       std::string action = action_of(entry);
       if (action.empty()) continue;
       auto is = [&](std::string_view word) { return action.find(word) != action.npos; };
@@ -85,6 +95,7 @@ class Rebases {
       is_in_run = is_squashed;
       ends.second = entry.to;
       if (is("(finish)")) add_from_head(ends, squashed);
+      if (is("(abort)")) add(entry.from, entry.to, {.squashed = {}, .is_aborted = true});
       if (is("(finish)") || is("(abort)")) ends = {};
     }
     add_from_head(ends, squashed);
@@ -92,31 +103,34 @@ class Rebases {
 
   void add_from_head(const Ends& ends, const Squashed& squashed) {
     squashed_[ends.second] = squashed;
-    add(ends.first, ends.second);
+    add(ends.first, ends.second, {.squashed = squashed, .is_aborted = false});
   }
 
   void add_branch(FileSystem& fs, const std::string& path) {
     for (const LogEntry& entry : read_git_log(fs, path)) {
-      if (action_of(entry).find("finish") != std::string::npos) add(entry.from, entry.to);
+      if (action_of(entry).find("finish") == std::string::npos) continue;
+      add(entry.from, entry.to, {.squashed = squashed_[entry.to], .is_aborted = false});
     }
   }
 
-  void add(const std::string& from, const std::string& to) {
+  void add(const std::string& from, const std::string& to, const Rebase& rebase) {
     bool is_good = is_object_id(from) && is_object_id(to) && from != to && all_.size() < kRebasesMax;
-    if (is_good) all_[{from, to}] = squashed_[to];
+    if (is_good) all_[{from, to}] = rebase;
   }
 
-  std::map<Ends, Squashed> all_;
+  std::map<Ends, Rebase> all_;
   std::map<std::string, Squashed> squashed_;  // by the last commit after the rebase
+  std::set<std::string> made_meanwhile_;
   std::set<std::string> amended_;
 };
 
 class DroppedLook {
  public:
-  DroppedLook(Git& git, std::string head) : git_(git), head_(std::move(head)) {}
+  DroppedLook(Git& git, std::string head, const std::set<std::string>& made_meanwhile)
+      : git_(git), head_(std::move(head)), made_meanwhile_(made_meanwhile) {}
 
   // The commits of a rebase for which there is no other. kInvalid if git does not have them any more.
-  Result<std::vector<std::string>> list(const Ends& ends, const Squashed& squashed) {
+  Result<std::vector<std::string>> list(const Ends& ends, const Rebase& rebase) {
     const std::string both = ends.first + "..." + ends.second;
     std::string left = WARREN_TRY(log("--left-only", both));
     if (left.empty()) return std::vector<std::string>();
@@ -125,11 +139,14 @@ class DroppedLook {
     for (const std::string& line : list_lines(right)) successors.insert(line.substr(line.find(' ')));
     std::vector<std::string> alone;
     for (const std::string& line : list_lines(left)) {
-      auto successor = successors.find(line.substr(line.find(' ')));
-      if (successor == successors.end()) alone.push_back(line.substr(0, line.find(' ')));
+      std::string commit = line.substr(0, line.find(' '));
+      auto successor = successors.find(line.substr(commit.size()));
+      // An amended one has the author and subject of the old one, but work of its own.
+      bool is_own = rebase.is_aborted && made_meanwhile_.contains(commit);
+      if (is_own || successor == successors.end()) alone.push_back(std::move(commit));
       else successors.erase(successor);
     }
-    std::size_t without = squashed.commits + std::min(squashed.runs, successors.size());
+    std::size_t without = rebase.squashed.commits + std::min(rebase.squashed.runs, successors.size());
     if (alone.size() <= without) return std::vector<std::string>();
     std::vector<std::string> dropped;
     for (const std::string& commit : alone) {
@@ -176,6 +193,7 @@ class DroppedLook {
 
   Git& git_;
   std::string head_;
+  const std::set<std::string>& made_meanwhile_;
 };
 
 }  // namespace
@@ -185,13 +203,13 @@ Result<std::set<std::string>> list_dropped(FileSystem& fs, Git& git) {
   Rebases rebases(fs);
   if (rebases.all().empty()) return all;
   std::optional<GitHeads> heads = WARREN_TRY(find_git_heads(fs, "/.git"));
-  DroppedLook look(git, heads ? heads->commit : "");
-  for (const auto& [ends, squashed] : rebases.all()) {
-    Result<std::vector<std::string>> dropped = look.list(ends, squashed);
+  DroppedLook look(git, heads ? heads->commit : "", rebases.made_meanwhile());
+  for (const auto& [ends, rebase] : rebases.all()) {
+    Result<std::vector<std::string>> dropped = look.list(ends, rebase);
     if (!dropped.ok() && dropped.error().code() == Code::kInvalid) continue;
     if (!dropped.ok()) return std::move(dropped).take_error();
     for (std::string& commit : *dropped) {
-      if (!rebases.was_amended(commit)) all.insert(std::move(commit));
+      if (rebase.is_aborted || !rebases.was_amended(commit)) all.insert(std::move(commit));
     }
   }
   return all;
