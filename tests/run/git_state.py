@@ -84,6 +84,32 @@ class LargeOrMany(State):
             self.warren("sessions", "delete", session, "--yes")
         self.assertEqual(counts[0], counts[1])
 
+    def test_what_an_agent_writes_into_its_log_of_rebases_costs_little(self):
+        counts = []
+        for session, rebases in (("few", 2), ("many", 22)):
+            self.inside(f"""
+                seq 20 | while read i; do echo 1 > f$i; done; git add -A; {BOT} commit -qm files
+                seq 10 | while read i; do seq 20 | while read n; do echo c$i >> f$n; done; {BOT} commit -qam c$i; done
+                tip=$(git rev-parse HEAD); git reset -q --hard HEAD~10
+                seq {rebases} | while read i; do
+                  other=$({BOT} commit-tree -m $i 'HEAD^{{tree}}')
+                  printf "$tip $other a <a@b> 1700000000 +0000\\trebase (start): x\\n" >> .git/logs/HEAD
+                  printf "$tip $other a <a@b> 1700000000 +0000\\trebase (finish): x\\n" >> .git/logs/HEAD
+                done""", session=session)
+            self.assertIn(f"{10 + rebases} commits are on no branch", self.warren("diff", f"session:{session}"))
+            counts.append(self.count_git("diff", f"session:{session}"))
+        self.assertLessEqual(counts[1] - counts[0], 20 * 5)
+        self.assertLess(counts[0], 200)
+
+    def test_many_rebases_in_the_log_do_not_hide_what_one_of_them_dropped(self):
+        self.inside(f"""
+            seq -f '%040.0f' 100 300 | while read id; do
+              printf "$id $(git rev-parse HEAD) a <a@b> 1700000000 +0000\\trebase (start): x\\n" >> .git/logs/HEAD
+            done
+            echo lost > lost; git add -A; {BOT} commit -qm lost; echo 1 > kept; git add -A; {BOT} commit -qm kept
+            GIT_SEQUENCE_EDITOR='sed -i 1d' {BOT} rebase -q -i HEAD~2""")
+        self.assertIn("is on no branch and exists", self.warren("diff", "session:s"))
+
     def test_a_package_file_that_nobody_can_look_into_is_asked_about(self):
         self.inside(f"truncate -s 20M package.json; git add package.json; {COMMIT} large")
         self.assertIn("/package.json: npm runs its scripts", self.warren("apply", "session:s"))

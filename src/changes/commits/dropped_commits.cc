@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "base/ascii.h"
 #include "base/binary.h"
 #include "base/limits.h"
+#include "changes/git/blobs.h"
 #include "changes/git/git_log.h"
 #include "changes/git/git_refs.h"
 #include "changes/git/quarantine.h"
@@ -22,8 +24,14 @@
 namespace warren {
 namespace {
 
+// An agent writes the logs itself: they must not decide how much there is to do. What is beyond a limit counts as
+// dropped.
 constexpr std::size_t kRebasesMax = 200;
-constexpr std::size_t kFilesCompared = 100;  // of one commit
+constexpr std::size_t kCommitsWalked = 5000;  // of all rebases, before and after them
+constexpr std::size_t kComparisons = 200;     // of a commit with another one, file by file
+constexpr std::size_t kFilesCompared = 100;   // of one commit
+constexpr std::uint64_t kFileBytesCompared = std::uint64_t{8} << 20;
+constexpr std::uint64_t kBytesCompared = std::uint64_t{128} << 20;  // in total
 
 struct Squashed {
   std::size_t commits = 0;  // that went into the one before
@@ -114,7 +122,7 @@ class Rebases {
   }
 
   void add(const std::string& from, const std::string& to, const Rebase& rebase) {
-    bool is_good = is_object_id(from) && is_object_id(to) && from != to && all_.size() < kRebasesMax;
+    bool is_good = is_object_id(from) && is_object_id(to) && from != to;
     if (is_good) all_[{from, to}] = rebase;
   }
 
@@ -126,15 +134,17 @@ class Rebases {
 
 class DroppedLook {
  public:
-  DroppedLook(Git& git, std::string head, const std::set<std::string>& made_meanwhile)
-      : git_(git), head_(std::move(head)), made_meanwhile_(made_meanwhile) {}
+  DroppedLook(Git& git, std::string head, const Rebases& rebases)
+      : git_(git), head_(std::move(head)), rebases_(rebases) {}
 
-  // The commits of a rebase for which there is no other. kInvalid if git does not have them any more.
-  Result<std::vector<std::string>> list(const Ends& ends, const Rebase& rebase) {
-    const std::string both = ends.first + "..." + ends.second;
-    std::string left = WARREN_TRY(log("--left-only", both));
-    if (left.empty()) return std::vector<std::string>();
-    std::string right = WARREN_TRY(log("--right-only", both));
+  // Adds those of the candidates that a rebase has no other commit for. kInvalid if git does not have its commits any
+  // more, kLimit.
+  Status add(const Ends& ends, const Rebase& rebase, const std::set<std::string>& candidates,
+             std::set<std::string>& dropped) {
+    WARREN_TRY(take_walk(ends));
+    std::string left = WARREN_TRY(log("--left-only", both_of(ends)));
+    if (left.empty()) return Ok{};
+    std::string right = WARREN_TRY(log("--right-only", both_of(ends)));
     std::multiset<std::string> successors;
     for (const std::string& line : list_lines(right)) successors.insert(line.substr(line.find(' ')));
     std::vector<std::string> alone;
@@ -142,76 +152,153 @@ class DroppedLook {
       std::string commit = line.substr(0, line.find(' '));
       auto successor = successors.find(line.substr(commit.size()));
       // An amended one has the author and subject of the old one, but work of its own.
-      bool is_own = rebase.is_aborted && made_meanwhile_.contains(commit);
+      bool is_own = rebase.is_aborted && rebases_.made_meanwhile().contains(commit);
       if (is_own || successor == successors.end()) alone.push_back(std::move(commit));
       else successors.erase(successor);
     }
     std::size_t without = rebase.squashed.commits + std::min(rebase.squashed.runs, successors.size());
-    if (alone.size() <= without) return std::vector<std::string>();
-    std::vector<std::string> dropped;
-    for (const std::string& commit : alone) {
-      bool is_there = WARREN_TRY(is_contained(commit, ends.second))
-      || WARREN_TRY(is_contained(commit, head_));
-      if (!is_there) dropped.push_back(commit);
+    if (alone.size() <= without) return Ok{};
+    for (std::string& commit : alone) {
+      bool was_amended = !rebase.is_aborted && rebases_.was_amended(commit);
+      if (was_amended || !candidates.contains(commit) || dropped.contains(commit)) continue;
+      bool is_there = WARREN_TRY(is_in_any(commit, ends.second));
+      if (!is_there) dropped.insert(std::move(commit));
     }
-    return dropped;
+    return Ok{};
   }
 
  private:
+  static std::string both_of(const Ends& ends) { return ends.first + "..." + ends.second; }
+
+  Status take_walk(const Ends& ends) {
+    if (rebases_left_ == 0) return Error(Code::kLimit, "too many rebases");
+    --rebases_left_;
+    std::string counted = WARREN_TRY(git_.ask({"rev-list", "--count", both_of(ends), "--"}));
+    std::optional<std::size_t> count = parse_number<std::size_t>(counted);
+    if (!count || *count > walk_left_) return Error(Code::kLimit, "too many commits in rebases");
+    walk_left_ -= *count;
+    return Ok{};
+  }
+
   // Without those that have the same change on both sides.
   Result<std::string> log(const char* side, const std::string& both) {
     return git_.ask(
         {"log", "--no-show-signature", "--cherry-pick", side, "--no-merges", "--format=%H %at %ae %s", both, "--"});
   }
 
-  Result<std::optional<std::string>> read(const std::string& name) {
-    Captured content = WARREN_TRY(git_.run({"cat-file", "blob", name}));
-    return content.status == 0 ? std::optional(std::move(content.output)) : std::nullopt;
-  }
-
-  // Whether merging what the commit changes into the other one would change nothing there.
-  Result<bool> is_contained(const std::string& commit, const std::string& other) {
+  // Whether the content of a commit is in the result of a rebase, or in HEAD.
+  Result<bool> is_in_any(const std::string& commit, const std::string& result) {
+    auto known = in_head_.find(commit);
+    if (known != in_head_.end() && (known->second || result == head_)) return known->second;
     std::string raw = WARREN_TRY(git_.ask(
         {"diff-tree", "--root", "-r", "-z", "--raw", "--no-abbrev", "--no-commit-id", "--no-renames", commit}));
     std::vector<RawDiff> files = parse_raw_diff(raw);
     if (files.size() > kFilesCompared) return false;
-    for (const RawDiff& one : files) {
-      std::optional<std::string> own = WARREN_TRY(read(other + ":" + one.path));
-      if (own.has_value() != one.is_there()) return false;
-      if (!own) continue;
-      std::optional<std::string> theirs = WARREN_TRY(read(one.new_id));
-      if (own == theirs) continue;
-      std::optional<std::string> before = WARREN_TRY(read(one.old_id));
-      bool is_text = theirs && own->size() <= limits::kPatchFileBytes && theirs->size() <= limits::kPatchFileBytes &&
-                     !is_binary(*own) && !is_binary(*theirs);
-      if (!is_text) return false;
-      Merged merged = merge3(before.value_or(""), *own, *theirs, {.ours = "result", .theirs = "commit"});
-      if (!merged.is_clean() || merged.text != *own) return false;
+    if (known == in_head_.end()) {
+      bool is_in_head = !head_.empty() && WARREN_TRY(is_contained(commit, files, head_));
+      in_head_.emplace(commit, is_in_head);
+      if (is_in_head || result == head_) return is_in_head;
     }
-    return true;
+    return is_contained(commit, files, result);
+  }
+
+  // Whether merging what the commit changes into the other one would change nothing there.
+  Result<bool> is_contained(const std::string& commit, const std::vector<RawDiff>& files, const std::string& other) {
+    if (comparisons_left_ == 0) return false;
+    --comparisons_left_;
+    if (files.empty()) return true;
+    std::vector<std::string> words{"--literal-pathspecs", "diff-tree",    "-r",   "-z",  "--raw",
+                                   "--no-abbrev",         "--no-renames", commit, other, "--"};
+    for (const RawDiff& one : files) words.push_back(one.path);
+    std::string raw = WARREN_TRY(git_.ask(words));
+    std::set<std::string> changed;
+    for (const RawDiff& one : files) changed.insert(one.path);
+    std::map<std::string, RawDiff> otherwise;
+    for (RawDiff& one : parse_raw_diff(raw)) {
+      bool is_file = changed.contains(one.path);  // and not below a directory that was a file
+      if (is_file && one.was_there() != one.is_there()) return false;
+      if (is_file && one.old_id != one.new_id) otherwise.emplace(one.path, std::move(one));
+    }
+    std::vector<std::vector<std::string>> versions;  // before the commit, in the other one, in the commit
+    for (const RawDiff& one : files) {
+      auto found = otherwise.find(one.path);
+      if (found != otherwise.end()) versions.push_back({one.old_id, found->second.new_id, one.new_id});
+    }
+    return have_merged(versions);
+  }
+
+  // Stops at the first file that is not merged, or at the limit.
+  Result<bool> have_merged(const std::vector<std::vector<std::string>>& versions) {
+    bool have = true;
+    Status visited =
+        visit_blobs(git_, versions, kFileBytesCompared, [&](std::size_t, const BlobTexts& texts) -> Status {
+          have = is_merged(texts);
+          return have ? Status(Ok{}) : Status(Error(Code::kLimit, "the others do not matter"));
+        });
+    if (have && !visited.ok()) return std::move(visited).take_error();
+    return have;
+  }
+
+  bool is_merged(const BlobTexts& texts) {
+    std::uint64_t bytes = 0;
+    for (const auto& text : texts) bytes += text ? text->size() : 0;
+    if (bytes > bytes_left_) return false;
+    bytes_left_ -= bytes;
+    const auto& before = texts[0];
+    const auto& own = texts[1];
+    const auto& theirs = texts[2];
+    if (!own || !theirs || is_binary(*own) || is_binary(*theirs)) return false;
+    Merged merged = merge3(before.value_or(""), *own, *theirs, {.ours = "result", .theirs = "commit"});
+    return merged.is_clean() && merged.text == *own;
   }
 
   Git& git_;
   std::string head_;
-  const std::set<std::string>& made_meanwhile_;
+  const Rebases& rebases_;
+  std::map<std::string, bool> in_head_;  // of commits that have been looked at
+  std::size_t rebases_left_ = kRebasesMax;
+  std::size_t walk_left_ = kCommitsWalked;
+  std::size_t comparisons_left_ = kComparisons;
+  std::uint64_t bytes_left_ = kBytesCompared;
 };
+
+// The commits of `alone` that these lead to, and no reference does.
+Result<std::set<std::string>> list_candidates(Git& git, const std::set<std::string>& from,
+                                              const std::string& references, const std::set<std::string>& alone) {
+  std::set<std::string> found;
+  if (from.empty()) return found;
+  std::string asked = references;
+  for (const std::string& id : from) asked += id + "\n";
+  std::string listed = WARREN_TRY(git.ask_with({"rev-list", "--ignore-missing", "--stdin"}, asked));
+  for (std::string& id : list_lines(listed)) {
+    if (alone.contains(id)) found.insert(std::move(id));
+  }
+  return found;
+}
 
 }  // namespace
 
-Result<std::set<std::string>> list_dropped(FileSystem& fs, Git& git) {
-  std::set<std::string> all;
+Result<std::set<std::string>> list_dropped(FileSystem& fs, Git& git, const std::string& references,
+                                           const std::set<std::string>& alone) {
   Rebases rebases(fs);
-  if (rebases.all().empty()) return all;
+  std::set<std::string> from;
+  for (const auto& [ends, rebase] : rebases.all()) from.insert(ends.first);
+  std::set<std::string> candidates = WARREN_TRY(list_candidates(git, from, references, alone));
+  if (candidates.empty()) return candidates;
   std::optional<GitHeads> heads = WARREN_TRY(find_git_heads(fs, "/.git"));
-  DroppedLook look(git, heads ? heads->commit : "", rebases.made_meanwhile());
+  DroppedLook look(git, heads ? heads->commit : "", rebases);
+  std::set<std::string> all;
+  std::set<std::string> unlooked;
   for (const auto& [ends, rebase] : rebases.all()) {
-    Result<std::vector<std::string>> dropped = look.list(ends, rebase);
-    if (!dropped.ok() && dropped.error().code() == Code::kInvalid) continue;
-    if (!dropped.ok()) return std::move(dropped).take_error();
-    for (std::string& commit : *dropped) {
-      if (rebase.is_aborted || !rebases.was_amended(commit)) all.insert(std::move(commit));
-    }
+    if (!candidates.contains(ends.first)) continue;
+    Status looked = look.add(ends, rebase, candidates, all);
+    bool is_unknown =
+        !looked.ok() && (looked.error().code() == Code::kInvalid || looked.error().code() == Code::kLimit);
+    if (is_unknown) unlooked.insert(ends.first);
+    else WARREN_TRY(std::move(looked));
   }
+  std::set<std::string> unjudged = WARREN_TRY(list_candidates(git, unlooked, references, alone));
+  all.merge(std::move(unjudged));
   return all;
 }
 

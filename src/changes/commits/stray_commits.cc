@@ -228,16 +228,8 @@ class StrayLook {
   // A rebase replaced what came before it, but not those that it left out.
   Status add_dropped() {
     Git git(quarantine_);
-    std::set<std::string> dropped = WARREN_TRY(list_dropped(overlay_.merged, git));
-    std::erase_if(dropped, [&](const std::string& id) { return !alone_.contains(id); });
-    if (dropped.empty()) return Ok{};
-    std::string asked = references_;
-    for (const std::string& id : dropped) asked += id + "\n";
-    std::string listed = WARREN_TRY(ask_quarantine({"rev-list", "--ignore-missing", "--stdin"}, asked));
-    for_each_line(listed, [&](std::string_view line) {
-      std::string id(line);
-      if (dropped.contains(id)) strays_.insert(std::move(id));
-    });
+    std::set<std::string> dropped = WARREN_TRY(list_dropped(overlay_.merged, git, references_, alone_));
+    strays_.merge(std::move(dropped));
     return Ok{};
   }
 
