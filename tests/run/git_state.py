@@ -535,10 +535,13 @@ class OnNoBranch(State):
             with self.subTest(session):
                 self.assertIn("commits on no branch", self.inside(script, session=session).stderr)
                 self.assertIn("0 + commits on no branch", self.listed(session))
-                self.assertIn("1 commit is on no branch", self.warren("diff", f"session:{session}"))
+                self.assertIn("1 commit is on no branch and exists only in the session; create a branch there to have it applied",
+                              self.warren("diff", f"session:{session}"))
                 self.assertNotIn(session, self.warren("sessions", "prune", "--empty", "-n"))
                 self.warren("apply", f"session:{session}")
                 self.assertIn(session, self.world.sessions())
+        self.inside("git branch kept HEAD@{1}", session="reset")
+        self.assertIn("branch warren/reset: 1 commit", self.apply("reset"))
 
     def test_commits_that_a_rebase_dropped_or_skipped(self):
         commit = f"git add -A; {BOT} commit -qm"

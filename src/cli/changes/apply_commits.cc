@@ -141,7 +141,7 @@ std::unique_ptr<CommitImport> import_head(const AgentOverlay& overlay, const std
 void print_strays(Context& context, const AgentOverlay& overlay, const std::vector<TreeChange>& left_out) {
   Result<StrayObjects> strays = find_stray_objects(overlay, left_out);
   if (!strays.ok() || strays->commits == 0) return;
-  context.err.print("{} on no branch and {} only in the session; create a branch or tag there to have {} applied\n",
+  context.err.print("{} on no branch and {} only in the session; create a branch there to have {} applied\n",
                     strays->commits == 1 ? "1 commit is" : fmt::format("{} commits are", strays->commits),
                     strays->commits == 1 ? "exists" : "exist", strays->commits == 1 ? "it" : "them");
 }
