@@ -145,8 +145,14 @@ class Brought(Repository):
         self.assertEqual(self.rev("agents/work"), head)
         self.assertTrue((self.base / "rest").exists())
         self.git("branch", "-qD", "agents/work")
-        self.apply("--force")
+        self.assertIn("'warren/a' has commits that are not in the agent's branch", self.apply("--force", fails=True))
+        self.assertEqual(self.rev("warren/a"), mine)
+        said = self.apply("--commits", "--force", "--dry-run")
+        self.assertIn("in place of 1 commit that the agent's branch does not have: `git log warren/a` shows them", said)
+        said = self.apply("--commits", "--force")
+        self.assertIn("in place of 1 commit that the agent's branch does not have: `git log warren/a@{1}` shows them", said)
         self.assertEqual(self.rev("warren/a"), head)
+        self.assertEqual(self.git("rev-parse", "warren/a@{1}").strip(), mine)
 
     def test_what_was_changed_again_waits_for_the_merge(self):
         self.begin(a="".join(self.LINES), b="1\n")

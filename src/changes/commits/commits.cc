@@ -236,6 +236,14 @@ Result<CommitImport::BranchState> CommitImport::look_at_branch(const std::string
   return is_own ? BranchState::kOwn : BranchState::kOther;
 }
 
+Result<std::uint64_t> CommitImport::count_others(const std::string& branch) {
+  std::string counted =
+      WARREN_TRY(joined_.ask({"rev-list", "--count", "refs/heads/" + branch, "^" + commit_, "--"}));
+  std::optional<std::uint64_t> count = parse_number<std::uint64_t>(counted);
+  if (!count) return Error(Code::kInvalid, fmt::format("cannot count the commits of the branch {}", quote(branch)));
+  return *count;
+}
+
 Status CommitImport::set_writer(Agent& agent) {
   Store& store = agent.store();
   std::optional<std::string> identity = WARREN_TRY(find_identity(store));

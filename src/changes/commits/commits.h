@@ -134,6 +134,8 @@ class CommitImport {
   // rebase), or it has commits of its own. kInvalid for a bad name, kBusy if it would have to move but is checked out.
   // kExists if git cannot have both this branch and another one.
   Result<BranchState> look_at_branch(const std::string& branch);
+  // The commits of a branch of the base's repository that are not in the commit.
+  Result<std::uint64_t> count_others(const std::string& branch);
   // Fetches the commit and writes the branch, with a log, which keeps its old commit. kExists if the branch has
   // commits of its own (unless it is to be replaced), or somebody moves it meanwhile; kCorrupt if an object is missing
   // or invalid.

@@ -54,6 +54,17 @@ void print_self_running(Output& out, const CommitsPlan& plan) {
     out.print("  and {} more files that run by themselves\n", plan.self_running.size() - kPathsShown);
 }
 
+// The commits that the branch has so far, and loses.
+void print_replaced(Output& out, const Arguments& args, const CommitsPlan& plan) {
+  std::string what;
+  if (plan.is_replacing) what = "commits that the agent has amended or rebased since";
+  if (plan.replaced_others > 0)
+    what = fmt::format("{} that the agent's branch does not have", counted(plan.replaced_others, "commit"));
+  if (what.empty()) return;
+  out.print("  in place of {}: `git log {}{}` shows them\n", what, out.name(shell_word(plan.branch)),
+            args.has("dry-run") ? "" : "@{1}");
+}
+
 // Whether they are brought only if the user agrees.
 bool is_suspicious(const CommitImport::Beyond& beyond) {
   return !beyond.foreign.empty() || !beyond.reverted.empty() || !beyond.untracked.empty();
@@ -82,11 +93,20 @@ std::string describe_foreign(const CommitImport::Beyond& beyond) {
   return text + ": look at that before you merge";
 }
 
+// --force alone is about files: whoever wants the agent's version of a file has not agreed to lose commits.
+ReplaceBranch replaces_branch(const Arguments& args) {
+  return args.has("commits") && args.has("force") ? ReplaceBranch::kYes : ReplaceBranch::kNo;
+}
+
 Status check_target(const Arguments& args, CommitsPlan& plan, const std::string& id) {
   plan.branch = args.find("branch").value_or("warren/" + id);
   CommitImport::BranchState state = WARREN_TRY(plan.import->look_at_branch(plan.branch));
   plan.is_replacing = state == CommitImport::BranchState::kOwn;
-  if (state != CommitImport::BranchState::kOther || args.has("force")) return Ok{};
+  if (state != CommitImport::BranchState::kOther) return Ok{};
+  if (replaces_branch(args) == ReplaceBranch::kYes) {
+    plan.replaced_others = WARREN_TRY(plan.import->count_others(plan.branch));
+    return Ok{};
+  }
   return Error(Code::kExists,
                fmt::format("nothing was written: the branch {} has commits that are not in the agent's branch",
                            quote(plan.branch)),
@@ -275,7 +295,7 @@ void add_foreign_question(const Arguments& args, const CommitsPlan& plan, std::v
 
 Status bring_commits(const Arguments& args, const AgentOverlay& overlay, CommitsPlan& plan) {
   if (plan.taken) {
-    WARREN_TRY(plan.import->bring(plan.branch, args.has("force") ? ReplaceBranch::kYes : ReplaceBranch::kNo));
+    WARREN_TRY(plan.import->bring(plan.branch, replaces_branch(args)));
     Result<MergeOutlook> outlook = plan.import->foresee_merge();
     if (outlook.ok()) plan.outlook = *std::move(outlook);  // otherwise git says what is in the way
     bool is_head = plan.taken->commit == plan.found.head;
@@ -298,6 +318,7 @@ Json commits_json(const CommitsPlan& plan) {
     if (other.is_brought) others.push_back({{"branch", printable(other.branch.name)}, {"commit", other.branch.commit}});
   }
   json["others"] = std::move(others);
+  json["replaces"] = plan.replaced_others;
   Json held = Json::array();
   for (const std::string& path : plan.held) held.push_back(printable(path));
   json["held"] = std::move(held);
@@ -326,11 +347,7 @@ void print_commits(Context& context, const Arguments& args, const CommitsPlan& p
     out.print("{} {}: {}, up to {} {}\n", args.has("dry-run") ? "would write the branch" : "branch",
               out.name(plan.branch), counted(plan.description.count, "commit"), plan.taken->commit.substr(0, kShortId),
               out.name(quote(plan.description.subject)));
-    if (plan.is_replacing) {
-      out.print(
-          "  in place of commits that the agent has amended or rebased since{}\n",
-          args.has("dry-run") ? "" : fmt::format(": `git log {}@{{1}}` shows them", out.name(shell_word(plan.branch))));
-    }
+    print_replaced(out, args, plan);
     print_self_running(out, plan);
     if (is_notable(plan.beyond)) out.print("  {}\n", out.name(describe_foreign(plan.beyond)));
     if (!args.has("dry-run")) print_merge_advice(out, plan.branch, plan.taken->commit, plan.outlook);

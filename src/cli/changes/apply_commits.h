@@ -41,6 +41,7 @@ struct CommitsPlan {
   std::optional<AgentBranch> taken;  // nullopt if the base's repository has all commits already
   std::string branch;                // in the base's repository
   bool is_replacing = false;         // commits that the last apply wrote there, and that the agent has replaced
+  std::uint64_t replaced_others = 0;  // commits of others there, with --commits --force
   CommitImport::Description description;
   std::vector<MergedBranch> others;
   std::vector<SelfRunningFile> self_running;  // in the commits
