@@ -320,6 +320,20 @@ class Commits(Case):
         self.git("add", "-A")
         self.git("commit", "-qm", "start")
 
+    def test_a_name_for_two_branches_is_refused_before_one_is_written(self):
+        self.repository()
+        self.commit("a", "echo a > of_a")
+        self.commit("b", "echo b > of_b")
+        self.merge("a", "b", "--into", "both")
+        for name in ("warren/b", "warren/b/c", "warren"):
+            with self.subTest(name):
+                for words in (("--dry-run",), ()):
+                    done = self.w.warren("apply", "both", "--branch", name, *words)
+                    self.assertEqual(done.returncode, 1, done.stdout)
+                    self.assertIn(f"nothing was written: the session brings the branches '{name}' and 'warren/b'", done.stderr)
+                    self.assertEqual(self.git("for-each-ref", "--format=%(refname)"), "refs/heads/main\n")
+        self.assertEqual(self.w.warren("apply", "both", "--branch", "other").returncode, 0)
+
     def test_only_the_second_has_committed(self):
         self.repository()
         self.change("a", "echo a > of_a")

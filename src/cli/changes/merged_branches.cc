@@ -34,6 +34,26 @@ bool is_same(const AgentBranch& one, const AgentBranch& other) {
   return one.commit == other.commit && one.name == other.name;
 }
 
+// Git keeps branches as files: one cannot have the name of another one's directory.
+bool collide(const std::string& a, const std::string& b) {
+  return a == b || a.starts_with(b + "/") || b.starts_with(a + "/");
+}
+
+// Each branch is written by itself: a name that cannot be written must not be found after the first one.
+Status check_free_beside(const CommitsPlan& plan, const std::string& name) {
+  std::string taken;
+  if (plan.taken && collide(name, plan.branch)) taken = plan.branch;
+  for (const MergedBranch& other : plan.others) {
+    if (other.is_brought && collide(name, other.branch.name)) taken = other.branch.name;
+  }
+  if (taken.empty()) return Ok{};
+  return Error(Code::kExists,
+               fmt::format("nothing was written: the session brings the branches {} and {}, which git cannot have beside "
+                           "each other",
+                           quote(taken), quote(name)),
+               "--branch NAME takes another name for the session's own commits");
+}
+
 }  // namespace
 
 Status plan_merged_branches(CommitsPlan& plan, OverlayAgent& opened, const std::vector<TreeChange>& all) {
@@ -48,6 +68,7 @@ Status plan_merged_branches(CommitsPlan& plan, OverlayAgent& opened, const std::
       merged.is_brought = state.ok() && *state == CommitImport::BranchState::kNew;
     }
     if (merged.is_brought) {
+      WARREN_TRY(check_free_beside(plan, one.name));
       plan.found.brings.erase(named);
       merged.description = WARREN_TRY(merged.import->describe());
       std::vector<SelfRunningFile> running = WARREN_TRY(merged.import->list_self_running());
