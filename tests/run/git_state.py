@@ -757,6 +757,17 @@ class Vanishes(State):
         self.inside(f"echo 3 > n; {COMMIT} three")
         self.assertIn("branch warren/s: 1 commit", self.apply())
 
+    def test_changes_after_a_squash_merge_are_written(self):
+        self.host_commit("file", "1\n2\n3\n4\n5\n")
+        self.inside(f"sed -i s/1/one/ file; {COMMIT} two; sed -i s/5/five/ file")
+        self.assertIn("changed again after the commits: /file", self.apply())
+        self.git("merge", "-q", "--squash", "warren/s")
+        self.git("commit", "-qm", "squashed")
+        self.git("branch", "-q", "-D", "warren/s")
+        self.assertNotIn("not written", self.apply())
+        self.assertEqual((self.base / "file").read_text(), "one\n2\n3\n4\nfive\n")
+        self.assertEqual(self.world.sessions(), [])
+
     def test_not_after_a_squash_merge_of_a_part(self):
         self.squash()
         self.git("revert", "--no-edit", "HEAD")

@@ -209,7 +209,7 @@ Result<std::vector<Where>> CommitImport::sort(std::vector<TreeChange>& changes) 
   Sorter sorter(std::move(committed), std::move(dirty));
   sorter.add_all(files);
   std::vector<Where> all = sorter.list(changes);
-  if (!is_merged_) return all;
+  if (!is_merged_ && !is_head_squashed_) return all;
   // What was changed again after commits that are merged is a change to files, and to the version in the commits.
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (all[i] == Where::kBoth && WARREN_TRY(set_committed(changes[i]))) all[i] = Where::kFiles;

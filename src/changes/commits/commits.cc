@@ -138,6 +138,7 @@ Result<std::unique_ptr<CommitImport>> CommitImport::prepare(const AgentOverlay& 
                              why.empty() ? "" : ": ", why),
                  "--no-commits applies the changes as files");
   }
+  made->is_head_squashed_ = found.is_head_squashed && head == found.head;
   made->git_dir_ = WARREN_TRY(made->base_.ask({"rev-parse", "--absolute-git-dir"}));
   WARREN_TRY(make_quarantine(overlay, all, made->base_, made->quarantine_));
   WARREN_TRY(made->check_commit(commit));
@@ -237,8 +238,7 @@ Result<CommitImport::BranchState> CommitImport::look_at_branch(const std::string
 }
 
 Result<std::uint64_t> CommitImport::count_others(const std::string& branch) {
-  std::string counted =
-      WARREN_TRY(joined_.ask({"rev-list", "--count", "refs/heads/" + branch, "^" + commit_, "--"}));
+  std::string counted = WARREN_TRY(joined_.ask({"rev-list", "--count", "refs/heads/" + branch, "^" + commit_, "--"}));
   std::optional<std::uint64_t> count = parse_number<std::uint64_t>(counted);
   if (!count) return Error(Code::kInvalid, fmt::format("cannot count the commits of the branch {}", quote(branch)));
   return *count;

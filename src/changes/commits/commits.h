@@ -190,8 +190,9 @@ class CommitImport {
   std::string start_;       // the agent's HEAD at its start; "" if unknown, or the base does not have it any more
   std::string from_;        // the commit or tree that the agent's HEAD is compared with
   bool is_merged_ = false;  // the base's HEAD contains the agent's
-  Git base_;                // the base's repository
-  Git joined_;              // the same, with the objects of the quarantine
+  bool is_head_squashed_ = false;  // it has what that changes, as other commits
+  Git base_;                       // the base's repository
+  Git joined_;                     // the same, with the objects of the quarantine
 };
 
 // Files that the agent removed after it had committed them, and that the base never had: their names stay removed when

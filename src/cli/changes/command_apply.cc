@@ -356,8 +356,9 @@ std::vector<Option> apply_options() {
   std::vector<Option> all{
       {.name = "dry-run", .letter = 'n', .help = "show what would be done, any conflicts, and what would be asked"},
       {.name = "force",
-       .help = "take the agent's version where the base has changed too; with --commits, write no files, and replace the "
-               "branch even if it has commits of others"},
+       .help =
+           "take the agent's version where the base has changed too; with --commits, write no files, and replace the "
+           "branch even if it has commits of others"},
       {.name = "merge", .help = "merge text files where the base has changed too"},
       conflict_option(),
       {.name = "interactive", .letter = 'i', .help = "ask about each change, or each part of a file"},

@@ -24,6 +24,7 @@ Result<MergedBranch> prepare_merged(const CommitsPlan& plan, const AgentBranch& 
                                     const std::vector<TreeChange>& all) {
   AgentCommits as_head = plan.found;
   as_head.head = branch.commit;  // it is compared with the session as the commits of HEAD are
+  as_head.is_head_squashed = false;
   MergedBranch merged{.branch = branch, .import = {}, .description = {}, .outlook = {}};
   merged.import = WARREN_TRY(CommitImport::prepare(opened.overlay, as_head, branch.commit, all));
   WARREN_TRY(merged.import->set_writer(*opened.agent));
@@ -47,11 +48,12 @@ Status check_free_beside(const CommitsPlan& plan, const std::string& name) {
     if (other.is_brought && collide(name, other.branch.name)) taken = other.branch.name;
   }
   if (taken.empty()) return Ok{};
-  return Error(Code::kExists,
-               fmt::format("nothing was written: the session brings the branches {} and {}, which git cannot have beside "
-                           "each other",
-                           quote(taken), quote(name)),
-               "--branch NAME takes another name for the session's own commits");
+  return Error(
+      Code::kExists,
+      fmt::format("nothing was written: the session brings the branches {} and {}, which git cannot have beside "
+                  "each other",
+                  quote(taken), quote(name)),
+      "--branch NAME takes another name for the session's own commits");
 }
 
 }  // namespace
