@@ -189,6 +189,14 @@ class Brought(Repository):
         self.apply("--no-commits")
         self.assertEqual((self.branches(), self.read("a"), self.read("b")), (["main"], "2\n", "2\n"))
 
+    def test_several_files_that_were_changed_again_are_named_as_several(self):
+        self.begin(a="1\n", b="1\n")
+        again = lambda point: [overlaid.write(f"{point}/{name}", "3\n") for name in "ab"]
+        self.agent(("a", "2\n"), ("b", "2\n"), commit="two", then=again)
+        said = self.apply()
+        self.assertIn("not written yet, because they were changed again after the commits: /a, /b", said)
+        self.assertIn("--merge   writes them, once the commits are merged", said)
+
     def test_named_paths_are_files(self):
         self.begin(a="1\n")
         self.agent(("a", "2\n"), commit="two")

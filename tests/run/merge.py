@@ -352,7 +352,7 @@ class Commits(Case):
         self.merge("a", "b", "--into", "both")
         done = self.w.warren("apply", "both")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("not written yet, because it was changed again after the commits: ", done.stdout)
+        self.assertIn("changed again after the commits: ", done.stdout)
         self.assertEqual(self.git("status", "--short"), "")
         self.git("merge", "-q", "--no-edit", "warren/both")
         self.git("merge", "-q", "--no-edit", "warren/b")

@@ -365,8 +365,11 @@ void print_commits(Context& context, const Arguments& args, const CommitsPlan& p
               plan.committed == 1 ? "a file" : "files");
   }
   if (!plan.held.empty()) {
-    out.print("not written yet, because it was changed again after the commits: {}\n", out.name(listed(plan.held)));
-    out.print("  warren apply {} --merge   writes it, once the commits are merged\n", out.name(id));
+    bool is_one = plan.held.size() == 1;
+    out.print("not written yet, because {} changed again after the commits: {}\n", is_one ? "it was" : "they were",
+              out.name(listed(plan.held)));
+    out.print("  warren apply {} --merge   writes {}, once the commits are merged\n", out.name(id),
+              is_one ? "it" : "them");
   }
   if (plan.staying_files > 0) {
     out.print("{} that git ignores {} in the session: {}; --ignored writes {}\n", counted(plan.staying_files, "file"),

@@ -261,8 +261,8 @@ std::string commits_text(const Json& commits, bool is_dry_run) {
   if (files > 1) text += fmt::format("\n{} changes are in the commits, not written as files", files);
   const Json& waiting = commits["waiting"];
   if (!waiting.empty()) {
-    text += fmt::format("\nNot written before the commits are merged, since it was changed again after them: {}{}",
-                        printable(waiting[0].get<std::string>()),
+    text += fmt::format("\nNot written before the commits are merged, since {} changed again after them: {}{}",
+                        waiting.size() == 1 ? "it was" : "they were", printable(waiting[0].get<std::string>()),
                         waiting.size() == 1 ? "" : fmt::format(" and {} more", waiting.size() - 1));
   }
   return text;
