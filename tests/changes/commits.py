@@ -189,6 +189,23 @@ class Brought(Repository):
         self.apply("--no-commits")
         self.assertEqual((self.branches(), self.read("a"), self.read("b")), (["main"], "2\n", "2\n"))
 
+    def test_what_is_excluded_and_yet_in_the_commits_is_named(self):
+        self.begin(a="1\n")
+        def go_on(point):
+            os.remove(point + "/old-secret")
+            self.commit("two", cwd=point)
+            overlaid.write(point + "/new-secret", "not committed\n")
+        self.agent(("a", "2\n"), ("secret", "s\n"), ("old-secret", "s\n"), commit="one", then=go_on)
+        said = self.apply("--exclude", "*secret", "--dry-run")
+        what = "excluded, but in the commits: /old-secret, /secret; --no-commits applies the changes as files, without them"
+        self.assertIn(what, said)
+        report = json.loads(self.w.warren("apply", "--dry-run", "--json", "--exclude", "/secret", self.w.id))
+        self.assertEqual(report["commits"]["excluded"], ["/secret"])
+        self.assertNotIn("excluded", self.apply("--exclude", "b", "--dry-run"))
+        self.assertIn(what, self.apply("--commits", "--exclude", "*secret", "--dry-run"))
+        self.assertNotIn("excluded", self.apply("--no-commits", "--exclude", "*secret"))
+        self.assertEqual(sorted(os.listdir(self.base)), [".git", "a"])
+
     def test_several_files_that_were_changed_again_are_named_as_several(self):
         self.begin(a="1\n", b="1\n")
         again = lambda point: [overlaid.write(f"{point}/{name}", "3\n") for name in "ab"]

@@ -113,6 +113,8 @@ class CommitImport {
   Result<Description> describe();
   // Of several branches together, which must not be empty; the subject is that of the first.
   Result<Description> describe(const std::vector<AgentBranch>& branches);
+  // Files that any of the commits changes which the base's repository does not have: "src/a". Sorted.
+  Result<std::vector<std::string>> list_brought();
   // Whether the commit contains another one of the agent's.
   Result<bool> contains(const std::string& commit);
   Result<bool> contains_in_head(const std::string& commit);  // the same for the agent's HEAD

@@ -9,6 +9,7 @@
 #include "base/shell_word.h"
 #include "changes/commits/left_in_git.h"
 #include "changes/commits/stray_commits.h"
+#include "changes/filter.h"
 #include "changes/git/git_folder.h"
 #include "changes/left_out.h"
 #include "changes/pinned/git_under_way.h"
@@ -130,6 +131,26 @@ Status leave_out_contained(CommitsPlan& plan) {
   return Ok{};
 }
 
+// A branch comes with all that is in it. Whoever excludes a file, a secret perhaps, is to know that.
+Status find_excluded(const Arguments& args, CommitsPlan& plan) {
+  if (!args.has("exclude")) return Ok{};
+  ChangeFilter filter = filter_of({}, excluded_of(args));
+  std::set<std::string> found;
+  auto add = [&](CommitImport& import) -> Status {
+    std::vector<std::string> brought = WARREN_TRY(import.list_brought());
+    for (const std::string& name : brought) {
+      if (!filter("/" + name)) found.insert("/" + name);
+    }
+    return Ok{};
+  };
+  if (plan.taken) WARREN_TRY(add(*plan.import));
+  for (MergedBranch& other : plan.others) {
+    if (other.is_brought) WARREN_TRY(add(*other.import));
+  }
+  plan.excluded.assign(found.begin(), found.end());
+  return Ok{};
+}
+
 // HEAD's commits were brought before. Those of another branch do not go to the branch that has them.
 Result<bool> is_only_named(const Arguments& args, const CommitsPlan& plan, const std::string& id) {
   if (!plan.taken || plan.taken->commit == plan.found.head || plan.found.head.empty()) return false;
@@ -218,6 +239,7 @@ Result<std::optional<CommitsPlan>> plan_commits(const Arguments& args, OverlayAg
     plan.container = WARREN_TRY(plan.import->find_container());
   }
   if (!args.has("from")) WARREN_TRY(plan_merged_branches(plan, opened, all));
+  WARREN_TRY(find_excluded(args, plan));
   return std::optional(std::move(plan));
 }
 
@@ -325,6 +347,9 @@ Json commits_json(const CommitsPlan& plan) {
   Json staying = Json::array();
   for (const std::string& path : plan.staying) staying.push_back(printable(path));
   json["ignored"] = std::move(staying);
+  Json excluded = Json::array();
+  for (const std::string& path : plan.excluded) excluded.push_back(printable(path));
+  json["excluded"] = std::move(excluded);
   Json foreign = Json::array();
   for (const auto* paths : {&plan.beyond.foreign, &plan.beyond.reverted}) {
     for (const std::string& path : *paths) foreign.push_back(printable(path));
@@ -359,6 +384,10 @@ void print_commits(Context& context, const Arguments& args, const CommitsPlan& p
     out.print("what the agent's commits change is already in your HEAD, as other commits\n");
   }
   print_merged_branches(out, args, plan);
+  if (!plan.excluded.empty()) {
+    out.print("excluded, but in the commits: {}; --no-commits applies the changes as files, without {}\n",
+              out.name(listed(plan.excluded)), plan.excluded.size() == 1 ? "it" : "them");
+  }
   if (plan.committed > 0) {
     out.print("{} in the commits, not written as {}\n",
               plan.committed == 1 ? "1 change is" : fmt::format("{} changes are", plan.committed),

@@ -38,9 +38,9 @@ struct MergedBranch {
 struct CommitsPlan {
   AgentCommits found;
   std::unique_ptr<CommitImport> import;
-  std::optional<AgentBranch> taken;  // nullopt if the base's repository has all commits already
-  std::string branch;                // in the base's repository
-  bool is_replacing = false;         // commits that the last apply wrote there, and that the agent has replaced
+  std::optional<AgentBranch> taken;   // nullopt if the base's repository has all commits already
+  std::string branch;                 // in the base's repository
+  bool is_replacing = false;          // commits that the last apply wrote there, and that the agent has replaced
   std::uint64_t replaced_others = 0;  // commits of others there, with --commits --force
   CommitImport::Description description;
   std::vector<MergedBranch> others;
@@ -53,6 +53,7 @@ struct CommitsPlan {
   std::size_t committed = 0;                  // changes that are not written as files, because the commits contain them
   std::vector<std::string> held;              // changes that must wait until the commits are merged
   std::vector<AppliedChange> brought;         // changes that the commits contain, or an older state of them
+  std::vector<std::string> excluded;          // files that --exclude names, and that the brought commits change
   IgnoredPaths ignored;                       // by git: they stay in the session
   std::set<std::string> staying;              // the topmost of them that were asked for
   std::size_t staying_files = 0;
