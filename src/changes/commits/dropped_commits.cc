@@ -263,8 +263,8 @@ class DroppedLook {
 };
 
 // The commits of `alone` that these lead to, and no reference does.
-Result<std::set<std::string>> list_candidates(Git& git, const std::set<std::string>& from,
-                                              const std::string& references, const std::set<std::string>& alone) {
+Result<std::set<std::string>> list_unreferenced(Git& git, const std::set<std::string>& from,
+                                                const std::string& references, const std::set<std::string>& alone) {
   std::set<std::string> found;
   if (from.empty()) return found;
   std::string asked = references;
@@ -283,7 +283,7 @@ Result<std::set<std::string>> list_dropped(FileSystem& fs, Git& git, const std::
   Rebases rebases(fs);
   std::set<std::string> from;
   for (const auto& [ends, rebase] : rebases.all()) from.insert(ends.first);
-  std::set<std::string> candidates = WARREN_TRY(list_candidates(git, from, references, alone));
+  std::set<std::string> candidates = WARREN_TRY(list_unreferenced(git, from, references, alone));
   if (candidates.empty()) return candidates;
   std::optional<GitHeads> heads = WARREN_TRY(find_git_heads(fs, "/.git"));
   DroppedLook look(git, heads ? heads->commit : "", rebases);
@@ -297,7 +297,7 @@ Result<std::set<std::string>> list_dropped(FileSystem& fs, Git& git, const std::
     if (is_unknown) unlooked.insert(ends.first);
     else WARREN_TRY(std::move(looked));
   }
-  std::set<std::string> unjudged = WARREN_TRY(list_candidates(git, unlooked, references, alone));
+  std::set<std::string> unjudged = WARREN_TRY(list_unreferenced(git, unlooked, references, alone));
   all.merge(std::move(unjudged));
   return all;
 }
