@@ -13,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import sandboxed
 from git import COMMIT, Git
 
+ADDED = COMMIT.replace("-qam", "-qm")  # only what was added to the index
 WORK = "git mv dir moved; mkdir dir; echo n > dir/n; echo more > more; git add -A; " + COMMIT + " own"
 
 
@@ -103,6 +104,70 @@ class Merged(Git):
         self.git("merge", "-q", "warren/s")
         self.warren("apply", "session:s")
         self.assertIn("more", self.files())
+
+    def test_of_a_rename_that_was_committed_in_part_the_other_half_is_left(self):
+        removal = f"mv file new; {COMMIT} own"
+        addition = f"mv file new; git add new; {ADDED} own"
+        for number, (script, after, change, files) in enumerate((
+                (removal, "true", "A f /new\n", {"new": ""}),
+                (removal + "; echo 2 >> new", "true", "A f /new\n", {"new": "2\n"}),
+                (removal, "echo 2 >> new", "A f /new\n", {"new": "2\n"}),
+                (removal, "mv new again", "A f /again\n", {"again": ""}),
+                (removal, "rm new; touch x", "A f /x\n", {}),
+                (addition, "true", "D f /file\n", {"new": ""}),
+                (addition + "; echo 2 >> new", "true", "D f /file\nM f /new\n", {"new": "2\n"}),
+                (addition, "mv new again", "R f /new -> /again\nD f /file\n", {"again": ""}),
+                (f"echo 2 >> file; {COMMIT} own; mv file new", "true", "R f /file -> /new\n", {"new": "2\n"}),
+                (f"mv dir moved; git add moved; {ADDED} own", "true", "D d /dir\nD f /dir/inner\n", {"file": ""}))):
+            with self.subTest(script, after=after):
+                session = f"s{number}"
+                self.git("reset", "-q", "--hard", self.git("rev-list", "--max-parents=0", "HEAD"))
+                self.git("clean", "-qfdx")
+                self.inside(script, session=session)
+                self.bring(session)
+                self.inside(after, session=session)
+                self.assertEqual(self.warren("diff", f"session:{session}"), change)
+                self.warren("apply", f"session:{session}")
+                self.assertNotIn(session, self.world.sessions())
+                there = {path: (self.base / path).read_text() for path in self.files()}
+                expected = {path: "of the base\n" + text for path, text in files.items()}
+                for path, text in expected.items():
+                    self.assertEqual(there.get(path), text)
+                self.assertEqual("file" in there, "file" in files)
+
+    def test_the_other_half_of_a_rename_is_left_while_the_session_runs(self):
+        for name, script, change in (
+                ("old", f"mv file new; exec 3>> new; {COMMIT} own", "A f /new\n"),
+                ("new", f"mv file new; exec 3>> new; git add new; {ADDED} own", "D f /file\nM f /new\n")):
+            script += ("; touch /tmp/done; until git log -1 --format=%s warren/base | grep -q own; do sleep 0.05; done; "
+                       "test ! -e file; echo 2 >&3; cat new; touch ok")
+            with self.subTest(name), self.world.start("run", "--session", name, "--", "sh", "-ec", script) as running:
+                sandboxed.wait_for(lambda: "new commits" in self.world.warren("diff", f"session:{name}").stderr,
+                                   "the agent did not commit")
+                self.bring(name)
+                out, said = running.communicate(timeout=sandboxed.PATIENCE_SECONDS)
+                self.assertEqual((running.returncode, out), (0, b"of the base\n2\n"), said)
+            self.assertEqual(self.warren("diff", f"session:{name}"), change + "A f /ok\n")
+            self.warren("apply", f"session:{name}")
+            self.assertEqual(self.files(), ["dir/inner", "new", "ok"])
+            self.assertEqual((self.base / "new").read_text(), "of the base\n2\n")
+            self.git("reset", "-q", "--hard", self.git("rev-list", "--max-parents=0", "HEAD"))
+            self.git("clean", "-qfdx")
+
+    def test_what_the_user_changes_at_the_other_name_meanwhile_is_a_conflict(self):
+        self.inside(f"mv file new; git add new; {ADDED} own")
+        self.bring()
+        (self.base / "file").write_text("mine\n")
+        self.assertIn("[conflict: it was changed in the base]", self.warren("diff", "session:s"))
+        self.warren("apply", "session:s", status=1)
+        self.assertEqual((self.base / "file").read_text(), "mine\n")
+
+    def test_a_directory_whose_rename_was_committed_for_some_files_does_not_get_its_old_name_back(self):
+        (self.base / "dir/two").write_text("two\n")
+        self.commit("two")
+        self.inside(f"mv dir new; git add new/two; git rm -q --cached dir/two; {ADDED} own; echo more >> new/inner")
+        self.bring()
+        self.assertEqual(self.inside("find dir new -type f | sort; cat new/inner").stdout, "new/inner\nnew/two\ninner\nmore\n")
 
     def test_a_note_that_the_agent_has_damaged_is_none(self):
         write = "printf '{}' > .git/warren-brought".format

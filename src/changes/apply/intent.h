@@ -50,7 +50,7 @@ struct AppliedChange {
   std::string path;
   std::string base_path;  // its path in the base
   std::uint32_t type = 0;
-  Inode upper;  // 0 for a deletion
+  Inode upper;  // 0 for a deletion, unless the node has another name since
   std::uint64_t size = 0;
   Timestamp mtime;
   Timestamp ctime;

@@ -1,4 +1,6 @@
 // Which of an agent's changes its commits contain.
+#include <algorithm>
+#include <functional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -33,9 +35,53 @@ void add_name_status(std::string_view text, Whose whose, CommittedPaths& paths) 
   }
 }
 
-Where both_of(std::optional<Where> a, std::optional<Where> b) {
-  if (!a || !b) return a ? *a : b.value_or(Where::kFiles);
-  return *a == *b ? *a : Where::kBoth;
+// Where the two sides of a changed file are; nullopt for a side that it does not have.
+struct Sides {
+  std::optional<Where> gone;   // the removal of the old name
+  std::optional<Where> there;  // what has the new name
+
+  Where both() const {
+    if (!gone || !there) return gone ? *gone : there.value_or(Where::kFiles);
+    return *gone == *there ? *gone : Where::kBoth;
+  }
+};
+
+// The change as an apply stores it.
+AppliedChange as_brought(const TreeChange& change, Where where) {
+  AppliedChange brought;
+  brought.kind = change.kind;
+  brought.path = change.path;
+  brought.base_path = change.base_path;
+  brought.type = change.node().mode & S_IFMT;
+  if (!change.after) return brought;
+  brought.upper = change.after->inode;
+  if (where != Where::kCommits) return brought;  // the times of no file: it is a change of what was brought
+  brought.size = change.after->size;
+  brought.mtime = change.after->mtime;
+  brought.ctime = change.after->ctime;
+  return brought;
+}
+
+AppliedChange as_added(AppliedChange renamed) {
+  renamed.kind = TreeChangeKind::kAdded;
+  renamed.base_path.clear();
+  return renamed;
+}
+
+// Of a rename, the commits may have one name only.
+void add_renamed(const TreeChange& change, const Sides& sides, std::vector<AppliedChange>& all) {
+  if (sides.gone == Where::kCommits && sides.there != Where::kFiles) {
+    all.push_back(as_brought(change, sides.both()));
+    return;
+  }
+  if (sides.there != Where::kFiles) {
+    all.push_back(as_added(as_brought(change, *sides.there)));
+  }
+  if (sides.gone == Where::kFiles) return;
+  AppliedChange old = as_brought(change, Where::kBoth);
+  old.kind = sides.gone == Where::kCommits ? TreeChangeKind::kDeleted : TreeChangeKind::kModified;
+  old.path = change.base_path;
+  all.push_back(std::move(old));
 }
 
 // Sorts files first, then the directories by what is in them.
@@ -66,16 +112,55 @@ class Sorter {
     return all;
   }
 
+  // What is to be noted of the changes, by what list() has found. A directory whose rename is only partly in the
+  // commits is left out, with everything below. `list_names` lists the files that these have below a directory.
+  using ListNames = std::function<Result<std::vector<std::string>>(const std::string& dir)>;
+  Result<std::vector<AppliedChange>> list_brought(const std::vector<TreeChange>& changes,
+                                                  const std::vector<Where>& where, const ListNames& list_names) {
+    std::vector<AppliedChange> all;
+    std::unordered_set<std::string_view> left_out;
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+      const TreeChange& change = changes[i];
+      if (where[i] == Where::kFiles || is_below(change.path, left_out)) continue;
+      auto sides = by_change_.find(&change);
+      if (change.kind != TreeChangeKind::kRenamed) {
+        all.push_back(as_brought(change, where[i]));
+      } else if (sides != by_change_.end()) {
+        add_renamed(change, sides->second, all);
+      } else if (new_below_.contains(change.path) && !other_below_.contains(change.path)) {
+        all.push_back(as_added(as_brought(change, where[i])));
+      } else if (halves_below_.contains(change.path) || WARREN_TRY(has_stayed(change, list_names))) {
+        left_out.insert(change.path);
+      } else {
+        all.push_back(as_brought(change, where[i]));
+      }
+    }
+    return all;
+  }
+
  private:
   void add(const ChangedFile& file) {
-    std::optional<Where> gone;
-    std::optional<Where> there;
-    if (file.before && (!file.after || file.is_renamed())) gone = where_removed(file.before->path);
-    if (file.after) there = where_written(file.after->path);
-    Where where = both_of(gone, there);
-    if (file.change != nullptr) by_change_[file.change] = where;
+    Sides sides;
+    if (file.before && (!file.after || file.is_renamed())) sides.gone = where_removed(file.before->path);
+    if (file.after) sides.there = where_written(file.after->path);
+    Where where = sides.both();
+    if (file.change != nullptr) by_change_[file.change] = sides;
     note(file, where == Where::kFiles ? files_below_ : committed_below_);
     if (where == Where::kBoth) note(file, both_below_);
+    if (!file.is_renamed()) return;
+    bool is_half = (sides.gone == Where::kFiles) != (sides.there == Where::kFiles);
+    bool is_new = is_half && sides.gone == Where::kFiles;
+    if (is_half) note(file, halves_below_);
+    if (where == Where::kFiles) unmoved_.insert(file.before->path);
+    note(file, is_new ? new_below_ : other_below_);
+  }
+
+  // Whether the commits still have a file of the directory under its old name. What git does not track is no such file.
+  Result<bool> has_stayed(const TreeChange& dir, const ListNames& list_names) const {
+    if (!files_below_.contains(dir.path)) return false;
+    std::vector<std::string> names = WARREN_TRY(list_names(dir.base_path));
+    return std::any_of(names.begin(), names.end(),
+                       [&](const std::string& name) { return unmoved_.contains("/" + name); });
   }
 
   Where where_removed(const std::string& path) const {
@@ -107,7 +192,7 @@ class Sorter {
 
   Where where_of(const TreeChange& change) const {
     auto known = by_change_.find(&change);
-    if (known != by_change_.end()) return known->second;
+    if (known != by_change_.end()) return known->second.both();
     if (!change.node().is_directory() || change.kind == TreeChangeKind::kModified) return Where::kFiles;
     if (!committed_below_.contains(change.path)) return Where::kFiles;
     bool is_mixed = change.kind == TreeChangeKind::kRenamed && files_below_.contains(change.path);
@@ -126,10 +211,14 @@ class Sorter {
   CommittedPaths committed_;
   std::unordered_set<std::string> dirty_;
   std::unordered_set<std::string> written_;  // "/src/a": where the session has a changed file
-  std::unordered_map<const TreeChange*, Where> by_change_;
+  std::unordered_map<const TreeChange*, Sides> by_change_;
   std::unordered_set<std::string> files_below_;      // directories with changes that are not in the commits
   std::unordered_set<std::string> committed_below_;  // directories with changes that are, perhaps in another version
   std::unordered_set<std::string> both_below_;       // those in another version
+  std::unordered_set<std::string> halves_below_;     // those with renamed files of which the commits have one name
+  std::unordered_set<std::string> new_below_;        // the new one, and not the removal of the old one
+  std::unordered_set<std::string> other_below_;      // those with other renamed files
+  std::unordered_set<std::string> unmoved_;          // old names of files whose rename is not in the commits
 };
 
 // Writes the files that the commits contain, as the agent has them now.
@@ -186,8 +275,8 @@ Result<std::unordered_set<std::string>> CommitImport::list_taken_back(const std:
   return found;
 }
 
-Result<std::vector<Where>> CommitImport::sort(std::vector<TreeChange>& changes) {
-  if (head_.empty()) return std::vector<Where>(changes.size(), Where::kFiles);
+Result<CommitImport::Sorted> CommitImport::sort(std::vector<TreeChange>& changes) {
+  if (head_.empty()) return Sorted{.where = std::vector<Where>(changes.size(), Where::kFiles), .brought = {}};
   CommittedPaths committed;
   for (const std::string& from : {from_, std::string("HEAD")}) {  // joined_ is the base's repository: its HEAD
     Captured listed = WARREN_TRY(joined_.run({"diff-tree", "-r", "-z", "--name-status", "--no-renames", from, head_}));
@@ -209,12 +298,19 @@ Result<std::vector<Where>> CommitImport::sort(std::vector<TreeChange>& changes) 
   Sorter sorter(std::move(committed), std::move(dirty));
   sorter.add_all(files);
   std::vector<Where> all = sorter.list(changes);
-  if (!is_merged_ && !is_head_squashed_) return all;
+  bool are_in_base = is_merged_ || is_head_squashed_;
   // What was changed again after commits that are merged is a change to files, and to the version in the commits.
-  for (std::size_t i = 0; i < all.size(); ++i) {
+  for (std::size_t i = 0; are_in_base && i < all.size(); ++i) {
     if (all[i] == Where::kBoth && WARREN_TRY(set_committed(changes[i]))) all[i] = Where::kFiles;
   }
-  return all;
+  auto list_names = [&](const std::string& dir) -> Result<std::vector<std::string>> {
+    Git git = joined_;
+    git.set_variable("GIT_LITERAL_PATHSPECS", "1");
+    return split_at_nul(
+        WARREN_TRY(git.ask({"ls-tree", "-r", "-z", "--full-tree", "--name-only", head_, "--", dir.substr(1)})));
+  };
+  std::vector<AppliedChange> brought = WARREN_TRY(sorter.list_brought(changes, all, list_names));
+  return Sorted{.where = std::move(all), .brought = std::move(brought)};
 }
 
 }  // namespace warren

@@ -16,6 +16,7 @@
 
 #include "agent/agent.h"
 #include "base/result.h"
+#include "changes/apply/intent.h"
 #include "changes/apply/resolve.h"
 #include "changes/changes.h"
 #include "changes/git/git.h"
@@ -82,8 +83,13 @@ class CommitImport {
     kCommits,  // the commits contain it
     kBoth,     // the commits contain a part of it: it was changed again after them, or something above it is in them
   };
-  // One entry for each change. Git compares, so content filters count. Sets TreeChange::committed.
-  Result<std::vector<Where>> sort(std::vector<TreeChange>& changes);
+  struct Sorted {
+    std::vector<Where> where;  // one entry for each change
+    std::vector<AppliedChange>
+        brought;  // what of them the commits have, for note_brought (changes/pinned/merged_work.h)
+  };
+  // Git compares, so content filters count. Sets TreeChange::committed.
+  Result<Sorted> sort(std::vector<TreeChange>& changes);
 
   // Files that the commits of HEAD's branch change, though the session has no change in them and the base does
   // not have that version. For another branch only what it would publish, and nothing for commits that are merged.

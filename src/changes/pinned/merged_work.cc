@@ -98,10 +98,16 @@ class Settling {
  private:
   Result<bool> has(const AppliedChange& change) {
     std::optional<Attributes> there = WARREN_TRY(base_.find(change.path));
-    if (change.kind == TreeChangeKind::kDeleted) return !there;
+    if (change.kind == TreeChangeKind::kDeleted) return !there && !WARREN_TRY(was_in_base(change.upper));
     bool is_same_type = there && (there->mode & S_IFMT) == change.type;
     if (!is_same_type || there->is_directory()) return is_same_type;
     return committed_.contains(change.path) && !other_.contains(change.path);
+  }
+
+  // Whether a part of a renamed file was not copied: it is lost with the old name.
+  Result<bool> was_in_base(Inode upper) {
+    std::vector<ByteRange> ranges = WARREN_TRY(overlay_.upper.list_base_ranges(upper));
+    return !ranges.empty();
   }
 
   const AgentOverlay& overlay_;
@@ -112,21 +118,6 @@ class Settling {
 };
 
 }  // namespace
-
-AppliedChange as_brought(const TreeChange& change, AsCommitted is_as_committed) {
-  AppliedChange brought;
-  brought.kind = change.kind;
-  brought.path = change.path;
-  brought.base_path = change.base_path;
-  brought.type = change.node().mode & S_IFMT;
-  if (!change.after) return brought;
-  brought.upper = change.after->inode;
-  if (is_as_committed == AsCommitted::kNo) return brought;  // the times of no file: it is a change of what was brought
-  brought.size = change.after->size;
-  brought.mtime = change.after->mtime;
-  brought.ctime = change.after->ctime;
-  return brought;
-}
 
 Status note_brought(const AgentOverlay& overlay, const std::string& commit, std::vector<AppliedChange> changes) {
   SideChange not_by_the_agent;

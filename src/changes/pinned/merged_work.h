@@ -18,10 +18,6 @@
 
 namespace warren {
 
-// Whether the session has a change as it is in the commit.
-enum class AsCommitted { kNo, kYes };
-AppliedChange as_brought(const TreeChange& change, AsCommitted is_as_committed);
-
 // Replaces the note of an earlier apply. Does nothing without a pinned state of git (changes/pinned/pinned_git.h).
 Status note_brought(const AgentOverlay& overlay, const std::string& commit, std::vector<AppliedChange> changes);
 // Those that a user discards are not in the session any more. Within a write unit of the upper layer.

@@ -266,17 +266,12 @@ void take_files(CommitsPlan& plan, const std::vector<TreeChange>& changes, const
 Status compare_with_commits(const Arguments& args, const AgentOverlay& overlay, CommitsPlan& plan,
                             std::vector<TreeChange>& changes) {
   plan.beyond = WARREN_TRY(plan.import->look_beyond(changes));
-  std::vector<CommitImport::Where> where = WARREN_TRY(plan.import->sort(changes));
-  std::vector<CommitImport::Where> in_any = where;
-  WARREN_TRY(compare_with_merged(plan, changes, in_any));
-  for (std::size_t i = 0; i < changes.size(); ++i) {
-    if (where[i] == CommitImport::Where::kFiles) continue;
-    bool is_whole = where[i] == CommitImport::Where::kCommits;
-    plan.brought.push_back(as_brought(changes[i], is_whole ? AsCommitted::kYes : AsCommitted::kNo));
-  }
+  CommitImport::Sorted sorted = WARREN_TRY(plan.import->sort(changes));
+  plan.brought = std::move(sorted.brought);
+  WARREN_TRY(compare_with_merged(plan, changes, sorted.where));
   if (args.has("commits")) return Ok{};
   plan.held = plan.beyond.taken_back;
-  plan.where = std::move(in_any);
+  plan.where = std::move(sorted.where);
   if (!args.has("ignored")) plan.ignored = WARREN_TRY(find_ignored(overlay, changes, Rules::kAgent));
   return Ok{};
 }
@@ -291,9 +286,9 @@ void mark_by_commits(const AgentOverlay& overlay, std::vector<TreeChange>& all) 
   if (!import) return;
   import->mark_taken_back(all).ignore("`apply` says what is wrong with the commits");
   std::vector<TreeChange> sorted = all;  // sorting sets what the changes are compared with
-  Result<std::vector<CommitImport::Where>> where = import->sort(sorted);
-  for (std::size_t i = 0; where.ok() && i < all.size(); ++i)
-    all[i].is_in_commits = (*where)[i] != CommitImport::Where::kFiles;
+  Result<CommitImport::Sorted> found = import->sort(sorted);
+  for (std::size_t i = 0; found.ok() && i < all.size(); ++i)
+    all[i].is_in_commits = found->where[i] != CommitImport::Where::kFiles;
 }
 
 Result<bool> agrees_to_foreign(Context& context, const Arguments& args, const CommitsPlan& plan) {

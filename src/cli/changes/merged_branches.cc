@@ -90,9 +90,9 @@ Status compare_with_merged(CommitsPlan& plan, std::vector<TreeChange>& changes, 
       append(plan.beyond.uncommitted, beyond.uncommitted);
       append(plan.beyond.untracked, beyond.untracked);
     }
-    std::vector<Where> in_other = WARREN_TRY(other.import->sort(changes));
+    CommitImport::Sorted in_other = WARREN_TRY(other.import->sort(changes));
     for (std::size_t i = 0; i < where.size(); ++i) {
-      if (where[i] == Where::kFiles) where[i] = in_other[i];
+      if (where[i] == Where::kFiles) where[i] = in_other.where[i];
     }
   }
   return Ok{};
