@@ -203,9 +203,23 @@ class Hints(Repository):
             said = self.apply(fails=True)
         finally:
             os.close(top)
-        self.assertIn("the branch 'warren/a' was written, but not the files: ", said)
+        self.assertIn("the branch 'warren/a' was written, but no file was: another apply", said)
         self.assertIn("warren/a", self.branches())
         self.assertEqual(self.read("b"), "1\n")
+
+    def test_an_error_does_not_say_that_nothing_was_written_if_a_branch_was(self):
+        self.begin(a="1\n", b="1\n")
+        kept = self.w.home / ".agentfs" / "undo"
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text("in the way of what would be replaced\n")
+        self.agent(("a", "2\n"), commit="one", then=lambda p: overlaid.write(p + "/b", "agent\n"))
+        said = self.apply(fails=True)
+        self.assertIn(f"the branch 'warren/a' was written, but no file was: keep in '{kept}'", said)
+        self.assertNotIn("nothing was written", said)
+        self.assertIn("warren/a", self.branches())
+        self.assertEqual(self.read("b"), "1\n")
+        said = self.w.fails("apply", "--no-commits", self.w.id)
+        self.assertIn(f"nothing was written: keep in '{kept}'", said)
 
     def test_the_full_name_of_a_reference_is_not_a_branch(self):
         self.begin(a="1\n")

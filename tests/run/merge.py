@@ -5,7 +5,9 @@
 
 Needs root.
 """
+import fcntl
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -343,6 +345,33 @@ class Commits(Case):
         self.assertEqual(self.git("status", "--short"), "?? of_a\n")
         self.git("merge", "-q", "warren/both")
         self.assertEqual((self.base / "of_b").read_text(), "b\n")
+
+    def test_an_error_names_the_branches_that_were_written(self):
+        self.repository()
+        self.commit("a", "echo a > of_a")
+        self.commit("b", "echo b > of_b")
+        self.change("b", "echo rest > rest")
+        self.merge("a", "b", "--into", "both")
+        lock = self.base / ".git/refs/heads/warren/b.lock"  # as of a git that runs there
+        lock.parent.mkdir(parents=True)
+        lock.write_text("")
+        done = self.w.warren("apply", "both")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("the branch 'warren/both' was written, but no file was: cannot write the branch 'warren/b'", done.stderr)
+        lock.unlink()
+        self.git("branch", "-D", "warren/both")
+        top = os.open(self.base, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(top, fcntl.LOCK_EX | fcntl.LOCK_NB)  # as another apply does
+            done = self.w.warren("apply", "both")
+        finally:
+            os.close(top)
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("the branches 'warren/both' and 'warren/b' were written, but no file was: another apply", done.stderr)
+        self.assertFalse((self.base / "rest").exists())
+        self.assertEqual(self.git("branch", "--format=%(refname:short)").split(), ["main", "warren/b", "warren/both"])
+        self.assertEqual(self.w.warren("apply", "both").returncode, 0)
+        self.assertEqual((self.base / "rest").read_text(), "rest\n")
 
     def test_a_file_of_both_waits_for_the_merge_of_their_commits(self):
         self.repository()

@@ -45,13 +45,13 @@ Result<std::vector<LeftNode>> give_up(Agent& agent, HostTree& base, ApplyRecord&
 }
 
 // After a failure during perform(): restores the base and returns the error.
-Error undo_apply(Agent& agent, HostTree& base, ApplyRecord& record, Error why) {
+Error undo_apply(Agent& agent, HostTree& base, ApplyRecord& record, const ApplyOptions& options, Error why) {
   Result<std::vector<LeftNode>> left = give_up(agent, base, record);
   if (!left.ok()) {
     return std::move(why).with_hint(
         fmt::format("undoing the apply failed too ({}); `warren apply --recover` tries again", left.error().message()));
   }
-  if (left->empty()) return why;
+  if (left->empty()) return std::move(why).within(options.unwritten);
   return std::move(why).with_hint(fmt::format("the apply was undone, except {}", describe(*left)));
 }
 
@@ -159,15 +159,17 @@ Result<std::vector<std::string>> leave_out_vanished(const AgentOverlay& overlay,
   return left_out;
 }
 
-Result<ApplyReport> apply_changes(Agent& agent, std::vector<TreeChange>& changes, const ApplyOptions& options) {
-  std::optional<AgentOverlay> overlay = agent.overlay();
-  if (!overlay) return Error(Code::kInvalid, "the agent has no base");
-  auto base = WARREN_TRY(HostTree::open(overlay->base_path));
-  WARREN_TRY(base->lock());
+namespace {
+
+// Everything up to the first step. Nothing is to be performed if no changes are left.
+Result<std::vector<std::string>> begin_apply(Agent& agent, const AgentOverlay& overlay, HostTree& base, Stager& stager,
+                                             std::vector<TreeChange>& changes, const ApplyOptions& options,
+                                             ApplyRecord& record) {
+  WARREN_TRY(base.lock());
   if (WARREN_TRY(is_interrupted(agent)))
     return Error(Code::kBusy, "an apply of this agent was interrupted", "`warren apply --recover` finishes it");
-  WARREN_TRY(check_targets(*overlay, changes));
-  ApplyRecord record = WARREN_TRY(new_record(agent.store(), overlay->base_path));
+  WARREN_TRY(check_targets(overlay, changes));
+  record = WARREN_TRY(new_record(agent.store(), overlay.base_path));
   record.undo = options.undo;
   record.label = options.label;
   WARREN_TRY(put_record(record));
@@ -177,21 +179,30 @@ Result<ApplyReport> apply_changes(Agent& agent, std::vector<TreeChange>& changes
     remove_record(record).ignore("the next apply removes it");
     return std::move(marked).take_error();
   }
-  Stager stager(*overlay, *base, options.privileged);
-  ApplyReport report;
-  Result<std::vector<std::string>> prepared = prepare_apply(agent, *base, stager, changes, options, record);
-  if (!prepared.ok() || changes.empty()) {  // nothing in the base has moved
+  Result<std::vector<std::string>> prepared = prepare_apply(agent, base, stager, changes, options, record);
+  if (!prepared.ok() || changes.empty()) {
     remove_apply_intent(agent.store()).ignore("the next apply removes it");
-    clean_up(agent, *base, record).ignore("the next apply removes it");
-    if (!prepared.ok()) return std::move(prepared).take_error();
-    report.left_out = *std::move(prepared);
-    return report;
+    clean_up(agent, base, record).ignore("the next apply removes it");
   }
-  report.left_out = *std::move(prepared);
+  return prepared;
+}
+
+}  // namespace
+
+Result<ApplyReport> apply_changes(Agent& agent, std::vector<TreeChange>& changes, const ApplyOptions& options) {
+  std::optional<AgentOverlay> overlay = agent.overlay();
+  if (!overlay) return Error(Code::kInvalid, "the agent has no base");
+  auto base = WARREN_TRY(HostTree::open(overlay->base_path).within(options.unwritten));
+  Stager stager(*overlay, *base, options.privileged);
+  ApplyRecord record;
+  ApplyReport report;
+  report.left_out =
+      WARREN_TRY(begin_apply(agent, *overlay, *base, stager, changes, options, record).within(options.unwritten));
+  if (changes.empty()) return report;
   Status done = perform(*base, record, Attempt::kFirst);
   if (!done.ok()) {
     note_failure(agent, done.error());
-    return undo_apply(agent, *base, record, std::move(done).take_error());
+    return undo_apply(agent, *base, record, options, std::move(done).take_error());
   }
   stager.forget_nodes();
   report.changed_since = WARREN_TRY(drop_applied(agent, *overlay, *record.intent));

@@ -25,6 +25,8 @@ struct ApplyOptions {
   std::unordered_set<std::string> named;    // paths that the user gave: one that vanishes meanwhile is an error
   UndoLimits undo;
   std::string label;  // the agent as the user should name it to undo this
+  // How an error begins if no file was written. The caller may have written something else before.
+  std::string unwritten = "nothing was written";
 };
 
 struct ApplyReport {
@@ -35,7 +37,8 @@ struct ApplyReport {
 };
 
 // `changes` must be complete and in order (Selection). Does not look for conflicts. On failure the base is as it was,
-// with whatever other programs have changed in it meanwhile; the error names what was kept because of that.
+// with whatever other programs have changed in it meanwhile; the error names what was kept because of that. Only if the
+// agent file cannot be updated, the files are written; the next apply ends what is left then.
 // What is left out is removed from `changes`. Reopen the agent afterwards to use it.
 Result<ApplyReport> apply_changes(Agent& agent, std::vector<TreeChange>& changes, const ApplyOptions& options);
 

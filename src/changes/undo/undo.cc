@@ -249,7 +249,7 @@ Status prepare_to_keep(HostTree& base, const ApplyRecord& record) {
   Error why = std::move(done).take_error();
   bool is_full = why.code() == Code::kNoSpace;
   return std::move(why)
-      .within(fmt::format("nothing was written: keep in {} what would be replaced", quote(root)))
+      .within(fmt::format("keep in {} what would be replaced", quote(root)))
       .with_hint(fmt::format("{}`--undo-size 0` goes on without: it could not be undone then",
                              is_full ? "free space there; or " : ""));
 }
@@ -297,7 +297,7 @@ Result<Undone> undo(const KeptApply& kept, Clock& clock) {
     for (const Step& step : kept.record.intent->steps) undone.paths.push_back(step.path);
     if (!undone.conflicts.empty()) return undone;
     WARREN_TRY(sync_all(*base, *record.intent));
-    WARREN_TRY(prepare_to_keep(*base, record));
+    WARREN_TRY(prepare_to_keep(*base, record).within("nothing was written"));
     record.state = ApplyState::kPerforming;
     WARREN_TRY(put_record(record));
     return undone;

@@ -313,6 +313,7 @@ void add_foreign_question(const Arguments& args, const CommitsPlan& plan, std::v
 Status bring_commits(const Arguments& args, const AgentOverlay& overlay, CommitsPlan& plan) {
   if (plan.taken) {
     WARREN_TRY(plan.import->bring(plan.branch, replaces_branch(args)));
+    plan.written.push_back(plan.branch);
     Result<MergeOutlook> outlook = plan.import->foresee_merge();
     if (outlook.ok()) plan.outlook = *std::move(outlook);  // otherwise git says what is in the way
     bool is_head = plan.taken->commit == plan.found.head;

@@ -54,6 +54,7 @@ struct CommitsPlan {
   std::vector<std::string> held;              // changes that must wait until the commits are merged
   std::vector<AppliedChange> brought;         // changes that the commits contain, or an older state of them
   std::vector<std::string> excluded;          // files that --exclude names, and that the brought commits change
+  std::vector<std::string> written;           // branches, by bring_commits
   IgnoredPaths ignored;                       // by git: they stay in the session
   std::set<std::string> staying;              // the topmost of them that were asked for
   std::size_t staying_files = 0;

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/path.h"
 #include "changes/apply/apply.h"
@@ -153,12 +154,26 @@ Exit refuse_state(Context& context, const Arguments& args, const std::string& st
   return Exit::kFailed;
 }
 
-// A branch that was brought before stays also if the files are refused.
-Result<ApplyReport> apply_after_commits(Agent& agent, std::vector<TreeChange>& changes, const ApplyOptions& options,
-                                        const CommitsPlan* commits) {
-  Result<ApplyReport> done = apply_changes(agent, changes, options);
-  if (done.ok() || commits == nullptr || !commits->taken) return done;
-  return std::move(done).within(fmt::format("the branch {} was written, but not the files", quote(commits->branch)));
+// How an error begins: branches that were brought before stay also if the files are refused.
+std::string describe_written(const CommitsPlan* commits) {
+  if (commits == nullptr || commits->written.empty()) return "nothing was written";
+  std::vector<std::string> names;
+  for (const std::string& branch : commits->written) names.push_back(quote(branch));
+  bool is_one = names.size() == 1;
+  return fmt::format("the branch{} {} {} written, but no file was", is_one ? "" : "es", fmt::join(names, " and "),
+                     is_one ? "was" : "were");
+}
+
+// The branches first: an apply that finds them again goes on with the files.
+Result<ApplyReport> write_all(const Arguments& args, OverlayAgent& opened, std::vector<TreeChange>& changes,
+                              ApplyOptions& options, CommitsPlan* commits) {
+  if (commits != nullptr) {
+    Status brought = bring_commits(args, opened.overlay, *commits);
+    if (!brought.ok()) return std::move(brought).take_error().within(describe_written(commits));
+  }
+  if (changes.empty()) return ApplyReport();
+  options.unwritten = describe_written(commits);
+  return apply_changes(*opened.agent, changes, options);
 }
 
 Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent& opened,
@@ -197,12 +212,9 @@ Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent&
       !WARREN_TRY(agrees_to_programs(context, args, opened.overlay, changes)))
     return Exit::kFailed;
   if (writes && commits != nullptr && !WARREN_TRY(agrees_to_foreign(context, args, *commits))) return Exit::kFailed;
-  if (!args.has("dry-run") && commits != nullptr) WARREN_TRY(bring_commits(args, opened.overlay, *commits));
   ApplyReport report;
-  if (!changes.empty()) {
-    if (args.has("dry-run")) WARREN_TRY(rehearse_apply(opened.overlay, changes, options));
-    else report = WARREN_TRY(apply_after_commits(*opened.agent, changes, options, commits));
-  }
+  if (!args.has("dry-run")) report = WARREN_TRY(write_all(args, opened, changes, options, commits));
+  else if (!changes.empty()) WARREN_TRY(rehearse_apply(opened.overlay, changes, options));
   print_applied(context, args, opened.overlay, changes, options.contents, conflicts.marked, report, questions, commits);
   for (const std::string& path : conflicts.marked)
     context.err.print("conflict markers: {}: edit it, and keep what is right\n", context.err.name(path));

@@ -102,6 +102,7 @@ Status bring_merged_branches(CommitsPlan& plan) {
   for (MergedBranch& other : plan.others) {
     if (!other.is_brought) continue;
     WARREN_TRY(other.import->bring(other.branch.name, ReplaceBranch::kNo));
+    plan.written.push_back(other.branch.name);
     Result<MergeOutlook> outlook = other.import->foresee_merge();
     if (outlook.ok()) other.outlook = *std::move(outlook);
   }
