@@ -1,5 +1,7 @@
 #include "cli/run.h"
 
+#include <cstdint>
+
 #include <fmt/format.h>
 
 #include "cli/changes/session_here.h"
@@ -26,7 +28,9 @@ std::string version_line(Dialect dialect) {
 Exit explain_mistake(Context& context, Dialect dialect, const UsageError& error) {
   bool has_no_arguments = error.mistake == Mistake::kMissingCommand && error.path.size() == 1;
   std::size_t columns = columns_of_output(context, context.err);
-  context.err.write(has_no_arguments ? help_text(error.path, dialect, columns) : explain(error, dialect));
+  std::size_t message_columns = context.err.is_terminal() ? columns : SIZE_MAX;  // programs read messages line by line
+  context.err.write(has_no_arguments ? help_text(error.path, dialect, columns)
+                                     : explain(error, dialect, message_columns));
   return Exit::kUsage;
 }
 

@@ -65,17 +65,17 @@ TEST(Examples, TheHelpEndsWithThem) {
 
 TEST(Help, NoLineIsWiderThanTheTerminal) {
   Command root = make_warren();
-  for (std::size_t columns : {60U, 80U, 120U}) {
+  for (std::size_t columns : {40U, 60U, 80U, 120U}) {
     for (const Command& sub : root.subcommands) {
       std::vector<const Command*> path{&root, &sub};
       std::string help = help_text(path, Dialect::kWarren, columns);
-      std::size_t examples = help.find("\nexamples:\n");  // they stay in one line, to be copied
+      std::size_t examples = help.find("\nexamples:\n");  // they stay on one line, to be copied
       std::string_view text = std::string_view(help).substr(0, examples);
       while (!text.empty()) {
         std::size_t end = text.find('\n');
         std::string_view line = text.substr(0, end);
-        bool is_usage = line.starts_with("usage:");
-        EXPECT_TRUE(is_usage || columns_of(line) <= columns) << sub.name << ": " << line;
+        bool is_one_word = line.find(' ', line.find_first_not_of(' ')) == line.npos;
+        EXPECT_TRUE(is_one_word || columns_of(line) <= columns) << sub.name << ": " << line;
         text.remove_prefix(end == text.npos ? text.size() : end + 1);
       }
     }

@@ -17,6 +17,9 @@ std::string usage_line(std::span<const Command* const> path, Dialect dialect);
 // The usage line with required arguments only.
 std::string short_usage_line(std::span<const Command* const> path, Dialect dialect);
 
+// "usage: warren fs ID ls ...", wrapped, with a line end.
+std::string wrapped_usage(std::span<const Command* const> path, std::size_t columns);
+
 // Warren's own is wrapped to so many columns.
 inline constexpr std::size_t kHelpColumns = 80;
 std::string help_text(std::span<const Command* const> path, Dialect dialect, std::size_t columns = kHelpColumns);

@@ -65,11 +65,11 @@ std::string hint(const UsageError& error) {
   return "";
 }
 
-std::string explain_warren(const UsageError& error) {
+std::string explain_warren(const UsageError& error, std::size_t columns) {
   std::string out = fmt::format("warren: {}\n", message(error));
   std::string advice = hint(error);
   if (!advice.empty()) out += fmt::format("hint: {}\n", advice);
-  return out + fmt::format("usage: {}\n", usage_line(error.path, Dialect::kWarren));
+  return out + wrapped_usage(error.path, columns);
 }
 
 std::string integer_problem(std::string_view text) {
@@ -140,8 +140,8 @@ std::string explain_agentfs(const UsageError& error) {
 
 }  // namespace
 
-std::string explain(const UsageError& error, Dialect dialect) {
-  return dialect == Dialect::kWarren ? explain_warren(error) : explain_agentfs(error);
+std::string explain(const UsageError& error, Dialect dialect, std::size_t columns) {
+  return dialect == Dialect::kWarren ? explain_warren(error, columns) : explain_agentfs(error);
 }
 
 }  // namespace warren::cli
