@@ -19,13 +19,21 @@ bool has_variable(const std::vector<std::string>& all, std::string_view name) {
   });
 }
 
-// bash puts the mark before whatever prompt its settings make; other shells use PS1 if their settings leave it alone.
-void mark_prompt(const CommandInSession& command, std::vector<std::string>& all) {
+// A prompt from outside gets the mark, unless the user named the variable. bash puts the mark before whatever prompt
+// its settings make, too; other shells use PS1 if their settings leave it alone.
+void mark_prompt(const CommandInSession& command, const std::vector<AskedVariable>& asked,
+                 std::vector<std::string>& all) {
+  constexpr std::string_view kPrompt = "PS1";
   std::string mark = fmt::format("({}) ", command.session);  // an id has no character that is special to a shell
   auto add = [&](std::string_view name, const std::string& value) {
     if (!has_variable(all, name)) all.push_back(fmt::format("{}={}", name, value));
   };
-  add("PS1", mark + (::geteuid() == 0 ? "# " : "$ "));
+  if (std::ranges::find(asked, kPrompt, &AskedVariable::name) == asked.end()) {
+    for (std::string& variable : all) {
+      if (variable.starts_with(fmt::format("{}=", kPrompt))) variable.insert(kPrompt.size() + 1, mark);
+    }
+  }
+  add(kPrompt, mark + (::geteuid() == 0 ? "# " : "$ "));
   add("PROMPT_COMMAND", "case $PS1 in '" + mark + "'*) ;; *) PS1='" + mark + "'$PS1 ;; esac");
 }
 
@@ -53,7 +61,7 @@ std::vector<std::string> environment_inside(const CommandInSession& command, std
   std::vector<std::string> all = std::move(chosen);
   if (command.network == NetworkAccess::kByName) use_proxy(asked, all);
   if (!has_variable(all, "TMPDIR")) all.emplace_back("TMPDIR=/tmp");
-  if (command.marks_prompt) mark_prompt(command, all);
+  if (command.marks_prompt) mark_prompt(command, asked, all);
   if (!command.namespace_path.empty()) all.push_back("WARREN_NAMESPACE=" + command.namespace_path);
   for (std::string& variable : std::vector<std::string>{
            "AGENTFS=1", "AGENTFS_SANDBOX=linux-namespace", "AGENTFS_SESSION=" + command.session, "WARREN_SANDBOX=1",

@@ -275,12 +275,30 @@ class Terminal(unittest.TestCase):
         self.assertIn("warren diff session:t", screen.seen)
 
     def test_the_prompt_of_a_named_shell_names_the_session(self):
-        for shell in ("bash", "fish"):
-            with self.subTest(shell):
-                screen = self.screen(*self.world.words("run", "--session", shell + "-s", "--", shell))
-                screen.expect("new session")
-                screen.expect(rf"\({shell}-s\) ")
-                screen.type("exit\n")
+        for shell in ("bash", "bash --norc", "bash --noprofile --norc --posix", "bash --rcfile /dev/null -o vi", "zsh -f",
+                      "zsh --no-rcs -o extendedglob", "sh", "dash", "sh -u", "fish", "fish --no-config", "fish -N -C true"):
+            for outside in ((), ("env", "-u", "PS1")):  # a prompt that is exported gets the mark, too
+                with self.subTest(shell, outside=outside):
+                    screen = self.screen(*outside, *self.world.words("run", "--session", "named", "--", *shell.split()))
+                    screen.expect("new session")
+                    prompt = screen.expect(r"\(named\) .*[#$>] ")
+                    self.assertEqual(prompt.count("(named)"), 1, prompt)
+                    screen.type("echo still here; exit 3\n")
+                    screen.expect("still here\n")
+                    self.assertEqual(screen.end(), 3)
+
+    def test_a_prompt_that_is_asked_for_stays_as_it_is(self):
+        screen = self.screen(*self.world.words("run", "--env", "PS1", "--session", "t", "--", "dash"))
+        screen.expect("new session t")
+        self.assertNotIn("(t)", self.prompt(screen))
+
+    def test_a_script_and_a_command_of_a_shell_get_no_mark(self):
+        text = "env | grep -c '(t)'; echo end"
+        (self.world.base / "script").write_text(text + "\n")
+        for words in (("sh", "-c", text), ("bash", "--norc", "script"), ("zsh", "-f", "script"), ("fish", "-c", text)):
+            with self.subTest(words):
+                screen = self.screen(*self.world.words("run", "--session", "t", "--", *words))
+                screen.expect(r"\n0\nend\n")
                 self.assertEqual(screen.end(), 0)
 
     def test_deleting_a_session_asks(self):

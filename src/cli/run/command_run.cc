@@ -1,10 +1,6 @@
-#include <algorithm>
-#include <array>
-
 #include <fmt/format.h>
 
 #include "agent/locate.h"
-#include "base/path.h"
 #include "changes/pinned/linked_worktree.h"
 #include "cli/agent/key_options.h"
 #include "cli/commands.h"
@@ -15,6 +11,7 @@
 #include "os/files/host_files.h"
 #include "os/terminal.h"
 #include "sandbox/enter.h"
+#include "session/interactive_shell.h"
 
 namespace warren::cli {
 namespace {
@@ -35,17 +32,6 @@ std::optional<std::string> find_repository_here() {
   if (home.ok()) home = canonical_host_path(*home);
   if (!here.ok() || !home.ok()) return std::nullopt;
   return find_repository_top(*here, *home);
-}
-
-// A shell without a command or script: it asks for commands.
-bool is_bare_shell(const std::vector<std::string>& command) {
-  constexpr std::array<std::string_view, 6> kShells{"bash", "zsh", "sh", "dash", "ksh", "fish"};
-  constexpr std::array<std::string_view, 5> kOptions{"-i", "-l", "-il", "-li", "--login"};
-  if (command.empty()) return false;
-  bool is_asking = std::all_of(command.begin() + 1, command.end(), [&](const std::string& word) {
-    return std::ranges::find(kOptions, word) != kOptions.end();
-  });
-  return is_asking && std::ranges::find(kShells, base_name(command.front())) != kShells.end();
 }
 
 Result<Exit> run_run(Context& context, const Arguments& args) {
@@ -94,7 +80,7 @@ Result<Exit> run_run(Context& context, const Arguments& args) {
   options.shows_walls_only = args.has("walls");
   if (options.command.empty() && options.shows_walls_only) options.command = {"true"};
   if (is_terminal(context.input)) {
-    options.marks_prompt = options.command.empty() || is_bare_shell(options.command);
+    options.marks_prompt = options.command.empty() || is_interactive_shell(options.command);
     if (options.command.empty()) options.command = {shell_of_user()};
   }
   if (args.has("quiet")) return run_quietly(context, options);
