@@ -24,6 +24,12 @@ HOSTILE = ["$(touch PWNED)", "`touch PWNED`", "; touch PWNED;", "'; touch PWNED;
            "$HOME", "~root", "\x1b]0;EVIL\x07", "\x1b[31mEVIL", "\u009b31mEVIL", "\u202eEVIL", "a\tb", "a:b", "a=b", "a\\b",
            "=(touch PWNED)", "<(touch PWNED)", "one;touch PWNED", "one && touch PWNED", "#one", "!!", "e\rEVIL"]
 
+# Names of one line, each of which a shell would change or run if it were not quoted.
+SPECIAL = ["it's", 'say "hi"', "back\\slash", "end\\", "$HOME", "x$HOME", "$(touch PWNED)", "`touch PWNED`", "; touch PWNED;", "a;b",
+           "'; touch PWNED; '", '"; touch PWNED; "', "*", "?ne", "[o]ne", "{one,two}", "~root", "~", "(touch PWNED)", "a=b",
+           "one && touch PWNED", "a:b", "a@b", "!!", "wow!", "it's wow!", "=ls", "<(touch PWNED)", "%self", "two  spaces", " first",
+           "last ", "^a^b", "'", '"', "\\", "\\'", "'\\''", "$'x'", '$"x"', "a|b", "a&", "#x", "a#b", "- x", "ü'ß"]
+
 # Stands before the program in PATH: records the words of every command line but passes the shell's questions on.
 SHIM = """#!/bin/sh
 case "$1" in
@@ -56,6 +62,11 @@ class Shell:
                 self.seen += os.read(self.fd, 65536).decode(errors="surrogateescape")
         before, self.seen = self.seen[:found.end()], self.seen[found.end():]
         return before
+
+    def drain(self):
+        """Reads what is there: a shell whose terminal is full does not go on."""
+        while select.select([self.fd], [], [], 0.02)[0]:
+            self.seen += os.read(self.fd, 65536).decode(errors="surrogateescape")
 
     def close(self):
         try:
@@ -91,13 +102,13 @@ class World:
         folder.mkdir(parents=True)
         shutil.copy(self.base / ".agentfs" / "one.db", folder / "delta.db")
 
-    def words(self):
+    def words(self, shell):
         """The words of the command line that was entered."""
         end = time.monotonic() + PATIENCE_SECONDS
         while not self.record.exists():
             if time.monotonic() > end:
-                raise AssertionError("the command line did not run")
-            time.sleep(0.02)
+                raise AssertionError(f"the command line did not run; on the screen: {shell.seen[-2000:]!r}")
+            shell.drain()
         words = self.record.read_bytes().split(b"\0")[:-1]
         self.record.unlink()
         return [word.decode(errors="surrogateescape") for word in words]
@@ -129,7 +140,7 @@ class Completing:
         """The words of the line when TAB and then Enter are pressed after what was typed."""
         shell = shell or self.shell()
         shell.type(typed + "\t\r")
-        return self.world.words()
+        return self.world.words(shell)
 
     def test_commands_options_choices_and_ids_are_completed(self):
         shell = self.shell()
@@ -206,7 +217,7 @@ class Completing:
             with self.subTest(typed=typed):
                 shell.type(typed + "\t")  # some shells close the quotes
                 shell.type(("" if self.CLOSES_QUOTES else typed[typed.index(words[3][0]) - 1]) + "\r")
-                self.assertEqual(self.world.words(), words)
+                self.assertEqual(self.world.words(shell), words)
 
     def test_paths_in_a_session_are_completed(self):
         project = self.world.base / "project"
@@ -242,13 +253,63 @@ class Completing:
         self.assertEqual(self.completed("warren relay send \\#bu", shell), ["relay", "send", "#builds"])
         self.assertEqual(self.completed("warren relay unsubscribe Alice bu", shell), ["relay", "unsubscribe", "Alice", "builds"])
 
-    def test_hostile_names_in_an_agent_are_neither_run_nor_offered(self):
-        for number, name in enumerate(HOSTILE):
+    def test_special_names_are_completed_to_words_that_mean_exactly_them(self):
+        for number, name in enumerate(SPECIAL):
+            self.world.warren("fs", "one", "write", "--", f"/d{number}/{name}", "x")
+            self.world.warren("kv", "one", "set", "--", f"k{number}-{name}", "1")
+        shell = self.shell()
+        for number, name in enumerate(SPECIAL):
+            path, key = f"/d{number}/{name}", f"k{number}-{name}"
+            for typed, words in [(f"warren fs one cat /d{number}/", ["fs", "one", "cat", path]),
+                                 (f"warren kv one get k{number}-", ["kv", "one", "get", key])]:
+                with self.subTest(typed=typed, name=name):
+                    self.assertEqual(self.completed(typed, shell), words)
+                    self.assertEqual(self.world.ran(), [])
+
+    def test_special_names_are_completed_in_quotes_that_are_open(self):
+        for number, name in enumerate(SPECIAL):
+            self.world.warren("kv", "one", "set", "--", f"k{number}-{name}", "1")
+        shell = self.shell()
+        for number, name in enumerate(SPECIAL):
+            for quote in "'\"":
+                typed = f"warren kv one get {quote}k{number}-"
+                with self.subTest(typed=typed, name=name):
+                    if quote == '"' and name in self.NOT_IN_DOUBLE_QUOTES:
+                        shell.type(typed + "\t" + quote + "\r")
+                        self.assertEqual(self.world.words(shell), ["kv", "one", "get", f"k{number}-"])
+                    else:
+                        self.assertEqual(self.completed(typed, shell), ["kv", "one", "get", f"k{number}-{name}"])
+                    self.assertEqual(self.world.ran(), [])
+
+    def test_what_special_names_have_in_common_is_completed_and_can_be_typed_on(self):
+        for key in ("a $(touch PWNED)'1'", "a $(touch PWNED)'2'", "b$x", "b'x"):
+            self.world.warren("kv", "one", "set", "--", key, "1")
+        shell = self.shell()
+        for typed, key in [("a\t1\t", "a $(touch PWNED)'1'"), ("a\t2\t", "a $(touch PWNED)'2'"), ("b\\$\t", "b$x"), ("b\\'\t", "b'x")]:
+            with self.subTest(typed=typed):
+                shell.type("warren kv one get " + typed + "\r")
+                self.assertEqual(self.world.words(shell), ["kv", "one", "get", key])
+                self.assertEqual(self.world.ran(), [])
+
+    def test_a_special_character_that_is_typed_without_quotes_runs_nothing(self):
+        for name in ("$(touch PWNED)", "`touch PWNED`", "$HOME", "~root", "{touch,PWNED}", "*", "x$(touch PWNED)y"):
             self.world.warren("fs", "one", "write", "--", "/d/" + name, "x")
             self.world.warren("kv", "one", "set", "--", name, "1")
-            if not name.isdigit():
-                subprocess.run([WARREN, "checkpoint", "one", "take", "--", name], cwd=self.world.base,
-                               env=self.world.environment, capture_output=True)
+        shell = self.shell()
+        for word in ("/d/$(to", "/d/`to", "/d/$H", "/d/{to", "/d/*", '"/d/$(to', '"/d/`to', "/d/x$(", "$(to", "~ro", "`to", '"$(to'):
+            for command in ("fs one cat", "kv one get"):
+                with self.subTest(command=command, word=word):
+                    shell.type(f"warren {command} {word}\t\t")
+                    shell.type("n\x15echo NE''XT\r")
+                    shell.expect("NEXT")  # after the answer to a question, or another letter, and Control-U
+                    self.assertEqual(self.world.ran(), [])
+
+    def test_hostile_names_in_an_agent_are_not_run_and_never_shown_raw(self):
+        for name in HOSTILE:
+            self.world.warren("fs", "one", "write", "--", "/d/" + name, "x")
+            self.world.warren("kv", "one", "set", "--", name, "1")
+            subprocess.run([WARREN, "checkpoint", "one", "take", "--", name], cwd=self.world.base,
+                           env=self.world.environment, capture_output=True)
         self.world.warren("fs", "one", "write", "/d/plain", "x")
         shell = self.shell()
         for typed in ("warren fs one cat /d/", "warren kv one get ", "warren checkpoint one show ", "warren fs one rm /d/o"):
@@ -257,7 +318,6 @@ class Completing:
                 shell.type("\x15echo NE''XT\r")
                 seen = shell.expect("NEXT")
                 self.assertNotIn("EVIL", seen)
-                self.assertNotIn("touch", seen)
                 if not typed.endswith(("/", "/o")):  # as the name of a file in a path it is no option
                     self.assertNotIn("force", seen)
                 self.assertEqual(self.world.ran(), [])
@@ -312,7 +372,8 @@ class Bash(Completing, unittest.TestCase):
     CLOSES_QUOTES = True
     SHELL = ["bash", "--norc", "--noprofile", "-i"]
     ENVIRONMENT = {}
-    PREPARE = ["bind 'set bell-style none'; bind 'set show-all-if-ambiguous on'",
+    NOT_IN_DOUBLE_QUOTES = [name for name in SPECIAL if "!" in name]  # a backslash before it would stay in the word
+    PREPARE = ["bind 'set bell-style none'; bind 'set show-all-if-ambiguous on'; bind 'set page-completions off'",
                "source <(warren completions bash); source <(agentfs completions bash)"]
 
     def test_after_a_redirection_files_are_completed(self):
@@ -325,6 +386,7 @@ class Zsh(Completing, unittest.TestCase):
     CLOSES_QUOTES = True
     SHELL = ["zsh", "-f", "-i"]
     ENVIRONMENT = {}
+    NOT_IN_DOUBLE_QUOTES = []
     PREPARE = ["unsetopt beep prompt_cr prompt_sp; autoload -Uz compinit && compinit -u -D",
                "source <(warren completions zsh); source <(agentfs completions zsh)"]
 
@@ -333,6 +395,7 @@ class Fish(Completing, unittest.TestCase):
     CLOSES_QUOTES = True
     SHELL = ["fish", "--no-config", "-i"]
     ENVIRONMENT = {}
+    NOT_IN_DOUBLE_QUOTES = []
     PREPARE = ["warren completions fish | source; agentfs completions fish | source"]
 
 

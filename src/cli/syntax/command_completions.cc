@@ -166,26 +166,15 @@ std::string_view kind_of(Suggest suggest) {
   return "nothing";
 }
 
-// What a shell would not take as it is, of the characters that are offered (add_suggestions).
-std::string quoted_for_bash(std::string_view word) {
-  constexpr std::string_view kSpecial = " #";
-  std::string out;
-  for (char c : word) {
-    if (kSpecial.find(c) != kSpecial.npos) out += '\\';
-    out += c;
-  }
-  return out;
-}
-
 // bash replaces only a part of the word at the cursor, and does not choose by itself.
 void fit_to_bash(Completion& completion, const ShellWords& line) {
   const std::string& current = line.words.back();
   std::vector<Offer> fitting;
   for (Offer& offer : completion.offers) {
     if (!offer.word.starts_with(current)) continue;
-    offer.word.erase(0, line.replaced_from);
-    if (!line.is_in_quotes) offer.word = quoted_for_bash(offer.word);
-    fitting.push_back(std::move(offer));
+    std::optional<std::string> quoted =
+        quoted_for_bash(std::string_view(offer.word).substr(line.replaced_from), line.quote);
+    if (quoted) fitting.push_back({.word = *quoted, .meaning = std::move(offer.meaning)});
   }
   completion.offers = std::move(fitting);
 }
@@ -194,9 +183,12 @@ void fit_to_bash(Completion& completion, const ShellWords& line) {
 Result<Exit> run_complete(Context& context, const Arguments& args) {
   std::vector<std::string> words = args.all("WORD");
   std::optional<std::string> breaks = args.find("line");
-  if (args.has("quoted") && !words.empty()) words.back() = split_shell_words(words.back()).words.back();
   Completion completion;
   ShellWords line;
+  if (args.has("quoted") && !words.empty()) {
+    line = split_shell_words(words.back(), "", Quoting::kFish);
+    words.back() = line.words.back();
+  }
   if (breaks) {
     line = split_shell_words(words.empty() ? "" : words.back(), *breaks);
     words.assign(line.words.begin() + (line.words.size() > 1 ? 1 : 0), line.words.end());  // without the program
@@ -206,7 +198,8 @@ Result<Exit> run_complete(Context& context, const Arguments& args) {
     completion = complete(context.root, words);
   }
   bool is_there = completion.directory.empty() || change_host_directory(completion.directory).ok();
-  if (is_there) add_suggestions(context, completion, words.empty() ? "" : words.back());
+  // What the shell replaces before the program sees it is not the beginning of a name.
+  if (is_there && !line.is_expanded) add_suggestions(context, completion, words.empty() ? "" : words.back());
   if (breaks) fit_to_bash(completion, line);
   context.out.line(kind_of(completion.suggest));
   for (const Offer& offer : completion.offers) context.out.print("{}\t{}\n", offer.word, offer.meaning);
@@ -255,7 +248,7 @@ Command make_complete() {
           .options = {{.name = "line",
                        .value = "BREAKS",
                        .help = "the only WORD is bash's command line, and these characters end a word"},
-                      {.name = "quoted", .help = "the last WORD is as it was typed, with quotes"}},
+                      {.name = "quoted", .help = "the last WORD is as it was typed, with fish's quotes"}},
           .subcommands = {},
           .handler = run_complete,
           .is_hidden = true};

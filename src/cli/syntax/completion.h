@@ -4,6 +4,7 @@
 // nothing, so that no name on disk is ever parsed by a shell.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,10 +40,15 @@ Completion complete(const Command& root, std::span<const std::string> words);
 struct ShellWords {
   std::vector<std::string> words;  // never empty; the last one is at the cursor
   bool is_redirection = false;     // the last word is the target of a redirection
+  bool is_expanded = false;        // the shell replaces a part of the last word: a variable, a pattern, a command
   std::size_t replaced_from = 0;   // bash replaces the last word from here on
-  bool is_in_quotes = false;       // the last word is, and what is inserted will be
+  char quote = '\0';               // the one that the last word is in, and that what is inserted will be in
 };
+enum class Quoting { kBash, kFish };
 // bash ends a word also at `breaks`, unless they are quoted, and at quotes.
-ShellWords split_shell_words(std::string_view line, std::string_view breaks = "");
+ShellWords split_shell_words(std::string_view line, std::string_view breaks = "", Quoting quoting = Quoting::kBash);
+
+// The word as bash takes it literally after such an open quote; nullopt if that cannot be written.
+std::optional<std::string> quoted_for_bash(std::string_view word, char quote);
 
 }  // namespace warren::cli

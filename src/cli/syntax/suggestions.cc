@@ -9,7 +9,6 @@
 #include "agent/checkpoints/checkpoints.h"
 #include "agent/locate.h"
 #include "agent/sessions.h"
-#include "base/ascii.h"
 #include "base/below.h"
 #include "base/path.h"
 #include "base/printable.h"
@@ -29,19 +28,14 @@ constexpr std::size_t kOfferedNamesRead = 20'000;  // of a directory
 // Ids and names that a shell takes as they are. An id that begins with a dash would be read as an option.
 bool is_plain_id(std::string_view id) { return is_agent_id(id) && !id.starts_with('-'); }
 
-// Words that the shells take as they are or with plain quoting. A shell never sees a name with a character that could
-// run or expand something, however it is quoted; nor one that would be read as an option, or not as it looks.
-bool is_harmless_word(std::string_view word) {
-  constexpr std::string_view kSafe = "._-+,@%/: #";
-  bool is_shown_as_is = printable(word) == word;
-  return !word.empty() && !word.starts_with('-') && is_shown_as_is && std::ranges::all_of(word, [&](char c) {
-    bool is_beyond_ascii = (static_cast<unsigned char>(c) & 0x80U) != 0;
-    return is_beyond_ascii || is_letter(c) || is_digit(c) || kSafe.find(c) != kSafe.npos;
-  });
+// Shells quote the rest. A line end or a control character would break the answer to them, or the terminal's line; a
+// word that begins with a dash would be read as an option.
+bool can_be_offered(std::string_view word) {
+  return !word.empty() && !word.starts_with('-') && printable(word) == word;
 }
 
 void offer_word(Completion& completion, std::string_view current, const std::string& word) {
-  if (completion.offers.size() >= kOffersMax || !word.starts_with(current) || !is_harmless_word(word)) return;
+  if (completion.offers.size() >= kOffersMax || !word.starts_with(current) || !can_be_offered(word)) return;
   completion.offers.push_back({completion.prefix + word, ""});
 }
 
