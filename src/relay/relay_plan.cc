@@ -335,6 +335,11 @@ Status Rounds::plan_status(Plan& plan, const Outgoing& outgoing) {
 Status Rounds::plan_ack(Plan& plan, const Outgoing& outgoing) {
   const std::string& reference = outgoing.message.reference;
   const std::string& agent = outgoing.row.agent;
+  if (reference.empty()) {
+    return Error(Code::kInvalid,
+                 fmt::format("KIND {} needs the header REFERENCE, with the file's name or the message's ID",
+                             quote(outgoing.row.type)));
+  }
   std::string file = reference.ends_with(".msg") ? reference : reference + ".msg";
   std::optional<Delivery> found = WARREN_TRY(
       reference.find('/') == reference.npos ? records_.find_in_inbox(agent, file) : records_.find_to(reference, agent));

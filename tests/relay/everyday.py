@@ -4,6 +4,7 @@ import datetime
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -191,6 +192,28 @@ class Answering(RelayCase):
         self.assertEqual(json.loads(self.command("status", "--json").stdout)["dead_letters"], 0)
         self.assertEqual(self.inbox("carol"), [])
 
+    def test_a_file_that_the_relay_did_not_deliver_cannot_be_answered(self):
+        self.up()
+        self.agent("alice", "bob")
+        self.wait(lambda: (self.root / "agents/bob/inbox/.done").exists())
+        for folder in ("inbox", "inbox/.done"):
+            file = self.root / "agents/bob" / folder / f"{time.time_ns()}-0123456789abcdef.msg"
+            file.write_text("FROM: alice\n\nforged")
+            for verb in ("ack", "nack"):
+                refused = self.command(verb, "bob", file.name, code=1).stderr
+                self.assertIn(f"the relay has delivered no message '{file.name}' to 'bob'\n", refused)
+                self.assertTrue(file.exists())
+        self.assertEqual(list((self.root / "agents/bob/outbox").glob("*.msg")), [])
+
+    def test_an_answer_to_no_message_is_refused_with_what_it_lacks(self):
+        self.up()
+        self.agent("bob")
+        for kind in ("ack", "nack"):
+            sent = self.send("bob", f"TO: __orchestrator__\nKIND: {kind}\n\nno")
+            self.wait(lambda: any(headers.get("REFERENCE") == sent for headers, _ in self.inbox("bob")))
+            [body] = [body for headers, body in self.inbox("bob") if headers.get("REFERENCE") == sent]
+            self.assertEqual(body, f"KIND '{kind}' needs the header REFERENCE, with the file's name or the message's ID\n".encode())
+
     def test_the_first_answer_counts(self):
         self.up()
         self.agent("alice", "bob")
@@ -239,6 +262,16 @@ class Removing(RelayCase):
         self.assertIn("did you mean 'alice'", self.command("remove", "alicee", code=1).stderr)
         self.assertIn("not a valid agent name", self.command("remove", "../agents", code=1).stderr)
         self.fsck()
+
+    def test_an_agent_that_was_removed_while_no_relay_ran_is_not_listed(self):
+        self.up()
+        self.agent("alice", "bob", "carol")
+        self.kill(signal.SIGTERM)
+        self.command("remove", "bob")
+        shutil.rmtree(self.root / "agents/carol")
+        self.assertEqual([line.split()[0] for line in self.command("agents").stdout.splitlines()], ["alice"])
+        self.assertEqual([one["name"] for one in json.loads(self.command("agents", "--json").stdout)], ["alice"])
+        self.assertEqual(sorted(self.statuses()), ["alice", "bob", "carol"])  # with --all
 
     def test_mail_prevents_it_unless_forced(self):
         self.up()

@@ -47,22 +47,29 @@ void show_agent(Context& context, const relay::AgentRow& agent, const relay::Lif
   context.out.print("\n");
 }
 
-// Leaves out agents that are gone: terminated, and without a directory here. One that was started by the relay and was
-// released keeps its directory.
-Status leave_out_removed(const relay::Root& root, std::vector<relay::AgentRow>& agents) {
+// An agent of this root without a directory was removed, even if no relay has run since then to record it. One that was
+// started by the relay and was released keeps its directory.
+Result<std::set<std::string>> list_removed(const relay::Root& root, relay::Ledger& ledger,
+                                           const std::vector<relay::AgentRow>& agents) {
   std::vector<std::string> names = WARREN_TRY(root.list_agents());
   std::set<std::string> there(names.begin(), names.end());
-  std::erase_if(agents, [&](const relay::AgentRow& agent) {
-    return agent.status == "terminated" && !there.contains(agent.name);
-  });
-  return Ok{};
+  std::set<std::string> removed;
+  for (const relay::AgentRow& agent : agents) {
+    bool is_here = ledger.homes() == nullptr || agent.home == ledger.homes()->id();
+    bool may_be_removed = is_here || agent.status == "terminated";
+    if (may_be_removed && !there.contains(agent.name)) removed.insert(agent.name);
+  }
+  return removed;
 }
 
 Result<Exit> run_agents(Context& context, const Arguments& args) {
   auto root = WARREN_TRY(open_relay_root(args));
   auto ledger = WARREN_TRY(open_relay_ledger(context, *root, relay::LedgerUse::kRead));
   std::vector<relay::AgentRow> agents = WARREN_TRY(ledger->list_agents());
-  if (!args.has("all")) WARREN_TRY(leave_out_removed(*root, agents));
+  if (!args.has("all")) {
+    std::set<std::string> removed = WARREN_TRY(list_removed(*root, *ledger, agents));
+    std::erase_if(agents, [&](const relay::AgentRow& agent) { return removed.contains(agent.name); });
+  }
   if (ledger->homes() != nullptr) {  // show the label instead of the id
     std::map<std::string, std::string> labels = WARREN_TRY(ledger->homes()->labels());
     for (relay::AgentRow& agent : agents) agent.home = labels[agent.home];

@@ -228,14 +228,20 @@ Result<Exit> run_inbox(Context& context, const Arguments& args) {
   }
 }
 
-// The relay refuses a second answer, but later. An agent of another user cannot see the ledger.
-Status check_first_answer(Context& context, const relay::Root& root, relay::Client& client, const std::string& message,
-                          relay::DeliveryState answer) {
+// The relay refuses an answer to a message that it does not know, and a second answer, but later. An agent of another
+// user cannot see the ledger.
+Status check_can_be_answered(Context& context, const relay::Root& root, relay::Client& client,
+                             const std::string& message, relay::DeliveryState answer) {
   std::string file = WARREN_TRY(client.find_received(message));
   Result<std::unique_ptr<relay::Ledger>> ledger = open_relay_ledger(context, root, relay::LedgerUse::kRead);
   if (!ledger.ok()) return Ok{};
   Result<std::optional<relay::Delivery>> found = (*ledger)->find_in_inbox(client.agent(), file);
-  if (!found.ok() || !*found) return Ok{};
+  if (!found.ok()) return Ok{};
+  if (!*found) {
+    return Error(Code::kNotFound,
+                 fmt::format("the relay has delivered no message {} to {}", quote(message), quote(client.agent())),
+                 fmt::format("the file {} is not the relay's, or its message was removed since then", quote(file)));
+  }
   relay::DeliveryState state = (*found)->state;
   bool is_answered = state == relay::DeliveryState::kAcked || state == relay::DeliveryState::kNacked;
   if (!is_answered || state == answer) return Ok{};
@@ -247,7 +253,7 @@ Result<Exit> run_ack(Context& context, const Arguments& args) {
   auto root = WARREN_TRY(open_agent_root(args));
   auto client = WARREN_TRY(open_relay_client(context, *root, args.get("NAME")));
   const std::string& message = args.get("MESSAGE");
-  WARREN_TRY(check_first_answer(context, *root, *client, message, relay::DeliveryState::kAcked));
+  WARREN_TRY(check_can_be_answered(context, *root, *client, message, relay::DeliveryState::kAcked));
   WARREN_TRY(client->acknowledge(message));
   return Exit::kOk;
 }
@@ -256,7 +262,7 @@ Result<Exit> run_nack(Context& context, const Arguments& args) {
   auto root = WARREN_TRY(open_agent_root(args));
   auto client = WARREN_TRY(open_relay_client(context, *root, args.get("NAME")));
   const std::string& message = args.get("MESSAGE");
-  WARREN_TRY(check_first_answer(context, *root, *client, message, relay::DeliveryState::kNacked));
+  WARREN_TRY(check_can_be_answered(context, *root, *client, message, relay::DeliveryState::kNacked));
   WARREN_TRY(client->refuse(message, args.find("REASON").value_or("")));
   return Exit::kOk;
 }
