@@ -84,9 +84,8 @@ class CommitImport {
     kBoth,     // the commits contain a part of it: it was changed again after them, or something above it is in them
   };
   struct Sorted {
-    std::vector<Where> where;  // one entry for each change
-    std::vector<AppliedChange>
-        brought;  // what of them the commits have, for note_brought (changes/pinned/merged_work.h)
+    std::vector<Where> where;            // one entry for each change
+    std::vector<AppliedChange> brought;  // what the commits have of them, for note_brought
   };
   // Git compares, so content filters count. Sets TreeChange::committed.
   Result<Sorted> sort(std::vector<TreeChange>& changes);

@@ -4,7 +4,7 @@
 // user merges the branch. From then on the base has it, as after an apply of files: the session must not take it for
 // its own any more, nor for something that somebody else has made. So apply notes which changes are in the commits, and
 // as soon as the base's HEAD contains them, they are dropped like applied ones. What the agent has done to the same
-// files since is a change of the base's version.
+// files since is a change of the base's version. If the commits have one name of a rename only, so is the other half.
 #pragma once
 
 #include <string>
