@@ -137,6 +137,7 @@ Status CatchUp::plan(const std::vector<Change>& changes) {
       case ChangeKind::kKey:
       case ChangeKind::kToolCall:
       case ChangeKind::kAudit:
+      case ChangeKind::kBase:
       case ChangeKind::kEverything: break;
     }
   }

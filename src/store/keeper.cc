@@ -322,7 +322,7 @@ Status Keeper::report_changes() {
 
 void Keeper::report(ChangeListener& listener, const News& news, bool everything) {
   for (const Change& change : news.changes) {
-    if (change.kind == ChangeKind::kEverything) everything = true;
+    if (change.kind == ChangeKind::kEverything || change.kind == ChangeKind::kBase) everything = true;
     if (change.kind == ChangeKind::kEntry) listener.entry_changed(Inode{change.id}, change.name);
     if (change.kind == ChangeKind::kData || change.kind == ChangeKind::kAttributes) {
       listener.node_changed(Inode{change.id});

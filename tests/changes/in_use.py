@@ -9,6 +9,7 @@ import itertools
 import mmap
 import os
 import pathlib
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -298,6 +299,53 @@ class InUse(MountedCase):
         self.assertEqual(self.read("log"), "base\n2\n")
         self.check_clean()
 
+    def test_with_a_checkpoint_an_undo_shows_as_without_one(self):
+        """Every commit to an agent with checkpoints is in its journal, also the end of an undo."""
+        for take in ("before", "after"):
+            with self.subTest(checkpoint=take):
+                self.doCleanups()
+                self.setUp()
+                self.begin(log="base\n", other="base\n")
+                with open(self.point / "log", "a+", buffering=1) as log:
+                    if take == "before":
+                        self.w.warren("checkpoint", self.w.id, "take", "one")
+                    log.write("1\n")
+                    (self.point / "other").write_text("agent\n")
+                    if take == "after":
+                        self.w.warren("checkpoint", self.w.id, "take", "one")
+                    self.apply()
+                    self.w.warren("undo", self.w.id)
+                    shown = [(name, "base\n") for name in ("log", "other")]
+                    mounted.wait_for(lambda: [(name, (self.point / name).read_text()) for name, _ in shown] == shown,
+                                     "the old content does not show", seconds=10)
+                    self.assertEqual(self.w.changes(), [])
+                    log.write("2\n")
+                self.assertEqual(self.w.changes(), ["M f /log"])
+                self.apply()
+                self.assertEqual((self.read("log"), self.read("other")), ("base\n2\n", "base\n"))
+                self.check_clean()
+
+    def test_after_an_apply_that_fails_the_session_follows_the_host_with_a_checkpoint(self):
+        """What had to wait while content was staged does not wait for ever."""
+        self.begin(log="base\n", big="base\n")
+        self.w.warren("checkpoint", self.w.id, "take", "one")
+        with open(self.point / "log", "a+", buffering=1) as log:
+            log.write("1\n")
+            self.apply()
+            (self.point / "big").write_text("agent\n")
+            stopped = subprocess.Popen(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=renameat2", "-e",
+                                        "inject=renameat2:error=EIO:delay_enter=3000000:when=1", mounted.program(),
+                                        "apply", self.w.id], cwd=self.w.home, env=self.w.environment(),
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            mounted.wait_for(self.mark, "the apply does not begin")
+            overlaid.write(self.base / "log", "of the host\n")
+            self.assertNotEqual(stopped.wait(timeout=60), 0)
+            self.w.run("apply", "--recover", self.w.id)
+            self.assertFalse(self.mark())
+            mounted.wait_for(lambda: (self.point / "log").read_text() == "of the host\n", "the host's edit does not show",
+                             seconds=10)
+        self.end()
+
     def mark(self):
         """Whether the agent file says that the base is about to change."""
         database = sqlite3.connect(self.w.file)
@@ -492,6 +540,21 @@ class InUse(MountedCase):
         self.apply()
         self.assertEqual(self.read("log"), "base\n1\n3\n")
         self.check_clean()
+
+    def test_after_a_discard_the_names_of_the_base_are_found_at_once(self):
+        """Also those that the kernel remembers as missing, without a listing of the directory."""
+        self.begin(gone="1\n", renamed="1\n", dir__x="1\n", other="1\n")
+        (self.point / "gone").unlink()
+        (self.point / "renamed").rename(self.point / "new")
+        shutil.rmtree(self.point / "dir")
+        names = ("gone", "renamed", "dir/x")
+        for name in names:
+            self.assertFalse((self.point / name).exists())
+        self.w.warren("discard", "--yes", self.w.id)
+        mounted.wait_for(lambda: all((self.point / name).exists() for name in names), "what was removed is not found",
+                         seconds=10)
+        self.assertFalse((self.point / "new").exists())
+        self.end()
 
     def test_what_is_written_after_a_discard_is_not_lost_in_a_file_that_was_removed(self):
         """The old file is still open, and has the number of the base's, which shows again."""

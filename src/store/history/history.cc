@@ -162,7 +162,8 @@ Result<History::Dirty> History::find_dirty(const std::optional<Position>& positi
         case ChangeKind::kAttributes: dirty.nodes.push_back(change.id); break;
         case ChangeKind::kKey: dirty.keys.push_back(std::move(change.name)); break;
         case ChangeKind::kToolCall:
-        case ChangeKind::kAudit: break;
+        case ChangeKind::kAudit:
+        case ChangeKind::kBase: break;
         case ChangeKind::kEverything: return everything;
       }
     }
@@ -340,7 +341,7 @@ Result<bool> History::has_changed() {
   if (!rows || rows->size() == kRowsFollowed) return true;
   bool is_listed = std::ranges::any_of(*rows, [](const JournalRow& row) {
     return std::ranges::any_of(row.changes, [](const Change& one) {
-      return one.kind != ChangeKind::kToolCall && one.kind != ChangeKind::kAudit;
+      return one.kind != ChangeKind::kToolCall && one.kind != ChangeKind::kAudit && one.kind != ChangeKind::kBase;
     });
   });
   if (is_listed) return true;

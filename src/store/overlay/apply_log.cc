@@ -2,6 +2,7 @@
 
 #include "db/database.h"
 #include "db/transaction.h"
+#include "store/record/journal.h"
 
 namespace warren {
 
@@ -13,18 +14,22 @@ Result<bool> has_apply_table(Database& database) {
   return found.has_value();
 }
 
+// What had to wait for the end looks at the base then, in every process that uses the agent.
+Status remove_rows(Store& store, Sql sql) {
+  Database& database = store.database();
+  auto change = WARREN_TRY(Transaction::begin(database, Access::kWrite));
+  if (!WARREN_TRY(has_apply_table(database))) return change.commit();
+  Statement remove = WARREN_TRY(database.prepare(sql));
+  WARREN_TRY(remove.run());
+  if (database.changes() > 0) store.journal()->note_base();
+  return change.commit();
+}
+
 }  // namespace
 
 Status put_apply_mark(Store& store) { return put_apply_intent(store, {}); }
 
-Status remove_apply_mark(Store& store) {
-  Database& database = store.database();
-  auto change = WARREN_TRY(Transaction::begin(database, Access::kWrite));
-  if (!WARREN_TRY(has_apply_table(database))) return change.commit();
-  Statement remove = WARREN_TRY(database.prepare("DELETE FROM wr_apply WHERE length(intent) = 0"));
-  WARREN_TRY(remove.run());
-  return change.commit();
-}
+Status remove_apply_mark(Store& store) { return remove_rows(store, "DELETE FROM wr_apply WHERE length(intent) = 0"); }
 
 Result<bool> is_base_changing(Store& store) {
   Database& database = store.database();
@@ -56,13 +61,6 @@ Result<std::optional<std::string>> find_apply_intent(Store& store) {
   return std::optional(std::string(as_text(rows.blob(0))));
 }
 
-Status remove_apply_intent(Store& store) {
-  Database& database = store.database();
-  auto change = WARREN_TRY(Transaction::begin(database, Access::kWrite));
-  if (!WARREN_TRY(has_apply_table(database))) return change.commit();
-  Statement remove = WARREN_TRY(database.prepare("DELETE FROM wr_apply"));
-  WARREN_TRY(remove.run());
-  return change.commit();
-}
+Status remove_apply_intent(Store& store) { return remove_rows(store, "DELETE FROM wr_apply"); }
 
 }  // namespace warren

@@ -8,6 +8,7 @@
 #include "base/path.h"
 #include "db/statement.h"
 #include "db/transaction.h"
+#include "fs/path_ops.h"
 #include "store/files/sqlite_fs.h"
 #include "store/overlay/apply_log.h"
 #include "store/overlay/overlay_schema.h"
@@ -322,7 +323,11 @@ Status OverlayRows::add_whiteout(Inode upper_dir, std::string_view path, const A
 
 Status OverlayRows::remove_whiteout(std::string_view path) {
   WARREN_TRY(sql_->restore_link.bind(1, path).run());
-  return cover_whiteout(path);
+  WARREN_TRY(cover_whiteout(path));
+  // The base's node shows again. If the directory is gone, that is noted of it.
+  Result<Attributes> dir = lstat(store_.fs(), directory_of(path));
+  if (dir.ok()) store_.journal()->note_entry(dir->inode, base_name(path));
+  return Ok{};
 }
 
 Status OverlayRows::cover_whiteout(std::string_view path) {

@@ -44,6 +44,7 @@ bool is_kind(std::uint8_t byte) {
     case ChangeKind::kKey:
     case ChangeKind::kToolCall:
     case ChangeKind::kAudit:
+    case ChangeKind::kBase:
     case ChangeKind::kEverything: return true;
   }
   return false;
@@ -112,6 +113,8 @@ void Journal::note_key(std::string_view key) { note(ChangeKind::kKey, 0, key); }
 void Journal::note_tool_call(std::int64_t id) { note(ChangeKind::kToolCall, static_cast<std::uint64_t>(id), {}); }
 
 void Journal::note_audit() { note(ChangeKind::kAudit, 0, {}); }
+
+void Journal::note_base() { note(ChangeKind::kBase, 0, {}); }
 
 void Journal::note_everything() { note(ChangeKind::kEverything, 0, {}); }
 

@@ -31,6 +31,7 @@ enum class ChangeKind : std::uint8_t {
   kKey = 'k',         // the key-value pair `name`
   kToolCall = 't',    // the tool call with id `inode`
   kAudit = 'u',       // rows were added to the audit trail
+  kBase = 'b',        // an apply to the base or an undo in it has ended: what shows of the base may be another
   kEverything = '*',  // too much for one row
 };
 
@@ -71,6 +72,7 @@ class Journal {
   void note_key(std::string_view key);
   void note_tool_call(std::int64_t id);
   void note_audit();
+  void note_base();
   void note_everything();                 // for changes that cannot be listed
   void note_row() { wants_row_ = true; }  // a row even without changes: this commit is one of ours
   bool has_notes() const { return !pending_.empty(); }
