@@ -148,6 +148,54 @@ class Unseen(MountedCase):
         self.refused()
         self.end()
 
+    RESTORED = {"echo more >>x": "x", "sed -i s/base/agent/ x": "x", "echo agent >n": "n", "rm x": "x", "mkdir m; echo 1 >m/n": "m",
+                "rm x; mkdir x; echo 1 >x/n": "x", "rm x; ln -s w x": "x", "mv x n": "n"}
+
+    def test_what_a_restored_path_replaces_has_not_been_seen(self):
+        """The path is applied, then the user changes what the base has there, then a checkpoint brings it back."""
+        hosts = {"x": "rm -rf x; echo host >x", "n": "echo host >>n", "m": "echo host >>m/n"}
+        for (script, path), is_mounted in itertools.product(self.RESTORED.items(), (True, False)):
+            with self.subTest(script=script, mounted=is_mounted):
+                self.doCleanups()
+                self.setUp()
+                self.begin(x="base\n", w="base\n")
+                self.agent(script)
+                if not is_mounted:
+                    self.end()
+                self.w.warren("checkpoint", self.w.id, "take", "then")
+                self.apply()
+                self.host(hosts[path])
+                self.w.warren("checkpoint", self.w.id, "restore", "then", "/" + path)
+                self.refused(script)
+
+    def test_what_a_restored_path_replaces_after_an_undo_has_not_been_seen(self):
+        self.begin(x="base\n", y="base\n", z="base\n")
+        self.agent("echo agent >>x; rm y; echo agent >>z")
+        self.end()
+        self.w.warren("checkpoint", self.w.id, "take", "then")
+        self.apply()
+        self.w.warren("undo", self.w.id)
+        self.w.warren("checkpoint", self.w.id, "restore", "then", "/x", "/y", "/z")
+        self.apply("/z")
+        self.assertEqual(self.read("z"), "base\nagent\n")
+        self.w.warren("discard", "--yes", self.w.id)
+        self.host("echo host >x; echo host >y")
+        self.w.warren("checkpoint", self.w.id, "restore", "then", "/x", "/y")
+        self.refused()
+
+    def test_what_a_restored_path_finds_as_it_was_is_no_conflict(self):
+        self.begin(x="base\n", y="base\n", z="base\n")
+        self.agent("echo agent >>x; rm y; ln -sf x z; echo agent >n")
+        self.w.warren("checkpoint", self.w.id, "take", "then")
+        changes = self.w.changes()
+        self.w.warren("discard", "--yes", self.w.id)
+        self.w.warren("checkpoint", self.w.id, "restore", "then", "/x", "/y", "/z", "/n")
+        self.assertEqual(self.w.changes(), changes)
+        self.apply()
+        self.assertEqual((self.read("x"), os.readlink(self.base / "z"), self.read("n")), ("base\nagent\n", "x", "agent\n"))
+        self.assertFalse((self.base / "y").exists())
+        self.end()
+
 
 class LostDirectory(Case):
     def test_a_new_file_in_a_directory_that_the_base_has_lost_is_applied(self):

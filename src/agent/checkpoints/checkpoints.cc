@@ -242,7 +242,7 @@ Result<bool> has_node(FileSystem& fs, const std::string& path) {
 
 // Those of the agent's own tree, after a checkpoint that covers these mounts.
 Result<Checkpoint> restore_own_paths(Agent& agent, std::int64_t id, const PathsToRestore& paths, Clock& clock,
-                                     const Covered& covered) {
+                                     const Covered& covered, const RestoredPaths& restored) {
   Checkpoint wanted = WARREN_TRY(get_checkpoint(agent, std::to_string(id)));
   auto past = WARREN_TRY(open_checkpoint(agent, id, clock));
   auto unit = WARREN_TRY(agent.fs().begin(UnitAccess::kWrite));  // the checkpoint before is of this very moment
@@ -259,6 +259,7 @@ Result<Checkpoint> restore_own_paths(Agent& agent, std::int64_t id, const PathsT
   WARREN_TRY(put_back(past->fs(), agent.fs(), paths.own,
                       [&](const std::string& path) { return give_key_back(*past, agent, path); }));
   WARREN_TRY(put_items_back(*past, agent, paths.own));
+  if (restored) WARREN_TRY(restored(*past, paths.own));
   for (const auto* some : {&paths.own, &paths.mounted}) {
     for (const std::string& path : *some)
       agent.store().audit().note("restore", path, kCheckpointDoor, label_of(wanted));
@@ -268,7 +269,7 @@ Result<Checkpoint> restore_own_paths(Agent& agent, std::int64_t id, const PathsT
 }
 
 Result<Checkpoint> restore_paths_in(Agent& agent, std::int64_t id, const std::vector<std::string>& paths, Clock& clock,
-                                    MountedState* mounted) {
+                                    MountedState* mounted, const RestoredPaths& restored) {
   PathsToRestore all;
   for (const std::string& path : paths) {
     std::string one = WARREN_TRY(normalise_path(path));
@@ -278,9 +279,9 @@ Result<Checkpoint> restore_paths_in(Agent& agent, std::int64_t id, const std::ve
   std::vector<std::string> covered_then;
   if (!all.mounted.empty()) covered_then = WARREN_TRY(list_covered_mounts(agent, id));
   for (const std::string& path : all.mounted) WARREN_TRY(mounted->check_covered(id, covered_then, path));
-  Checkpoint before = WARREN_TRY(
-      take_with_mounts(all.mounted.empty() ? nullptr : mounted, MountedState::Unreachable::kFail, nullptr,
-                       [&](const Covered& covered) { return restore_own_paths(agent, id, all, clock, covered); }));
+  Checkpoint before = WARREN_TRY(take_with_mounts(
+      all.mounted.empty() ? nullptr : mounted, MountedState::Unreachable::kFail, nullptr,
+      [&](const Covered& covered) { return restore_own_paths(agent, id, all, clock, covered, restored); }));
   for (const std::string& path : all.mounted) WARREN_TRY(mounted->copy_out_path(id, path));
   return before;
 }
@@ -288,8 +289,9 @@ Result<Checkpoint> restore_paths_in(Agent& agent, std::int64_t id, const std::ve
 }  // namespace
 
 Result<Checkpoint> restore_paths(Agent& agent, std::int64_t id, const std::vector<std::string>& paths, Clock& clock,
-                                 MountedState* mounted) {
-  return keep_record(agent, "restore", paths, [&] { return restore_paths_in(agent, id, paths, clock, mounted); });
+                                 MountedState* mounted, const RestoredPaths& restored) {
+  return keep_record(agent, "restore", paths,
+                     [&] { return restore_paths_in(agent, id, paths, clock, mounted, restored); });
 }
 
 Result<PastChanges> list_past_changes(Agent& agent, std::int64_t from, std::optional<std::int64_t> to) {

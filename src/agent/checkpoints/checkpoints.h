@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -57,8 +58,12 @@ Result<std::vector<std::string>> list_covered_mounts(Agent& agent, std::int64_t 
 // it, and one event for each path if the agent was opened without a door. A file that was encrypted then, or that a
 // pattern in force matches, is encrypted. kDenied if a key for that is missing; kNotFound if a path exists neither then
 // nor now; kUnsupported for an agent in memory.
+//
+// `restored(past, paths)` is called within the change, when the files are back, with the agent as it was; the paths are
+// those of the agent's own tree. An agent with a base needs it (changes/upper/keep_restored.h).
+using RestoredPaths = std::function<Status(Agent& past, const std::vector<std::string>& paths)>;
 Result<Checkpoint> restore_paths(Agent& agent, std::int64_t id, const std::vector<std::string>& paths, Clock& clock,
-                                 MountedState* mounted = nullptr);
+                                 MountedState* mounted = nullptr, const RestoredPaths& restored = {});
 
 // The agent as it was, for reading, by one thread. It stays what it is though the checkpoint is removed meanwhile.
 Result<std::unique_ptr<Agent>> open_checkpoint(Agent& agent, std::int64_t id, Clock& clock);

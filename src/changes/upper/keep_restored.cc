@@ -1,8 +1,10 @@
 #include "changes/upper/keep_restored.h"
 
+#include <algorithm>
+#include <optional>
 #include <ranges>
 
-#include "agent/agent.h"
+#include "base/below.h"
 #include "changes/upper/tree_finder.h"
 #include "changes/upper/upper_edit.h"
 #include "changes/upper/upper_tree.h"
@@ -50,7 +52,144 @@ class RestoredKeeper {
   UpperEdit edit_;
 };
 
+// Also if it is another node with the same content: an undo puts back copies. Never for directories: what is in them is
+// compared with their records.
+bool looks_as_seen(const Attributes& now, Attributes seen) {
+  seen.inode = now.inode;
+  return !now.is_directory() && is_as_seen(now, seen);
+}
+
+// `then` is the tree of the checkpoint, matched with what the base has now.
+class PathKeeper {
+ public:
+  PathKeeper(const AgentOverlay& past, const UpperTree& then, const AgentOverlay& overlay, const UpperTree& tree,
+             TreeFinder& base)
+      : past_(past),
+        then_(then),
+        overlay_(overlay),
+        tree_(tree),
+        edit_then_(past, then, base),
+        edit_(overlay, tree, base) {}
+
+  Status run(const std::vector<std::string>& paths) {
+    auto is_restored = [&](const std::string& path) {
+      return std::ranges::any_of(paths, [&](const std::string& one) { return is_at_or_below(path, one); });
+    };
+    for (const UpperNode& node : tree_.nodes()) {
+      const UpperNode* then = then_.find(node.path);  // without one it was the base's, and is again
+      bool is_wanted = then != nullptr && !node.place.empty() && !node.is_nameless && is_restored(node.path);
+      if (is_wanted) WARREN_TRY(node.node.is_directory() ? keep_dir(node) : keep_file(node, *then));
+    }
+    for (const UpperGap& gap : tree_.gaps()) {
+      if (gap.there && is_restored(gap.path)) WARREN_TRY(keep_removal(gap));
+    }
+    return Ok{};
+  }
+
+ private:
+  // A directory that hides what the base has there.
+  Status keep_dir(const UpperNode& node) {
+    bool hides = node.there && (node.replaces_dir || !node.there->is_directory());
+    return hides ? take_covers(node.place) : Status(Ok{});
+  }
+
+  Status keep_file(const UpperNode& node, const UpperNode& then) {
+    bool is_copy = node.origin != nullptr && !node.origin->base_path.empty();
+    bool is_renamed = is_copy && node.origin->base_path != node.place;
+    if (is_renamed || node.is_kept_new()) return Ok{};  // its record is not of what the base has there now
+    std::optional<Attributes> seen = find_seen(node, then);
+    if (!node.there) return is_copy || !seen ? Status(Ok{}) : put_cover(node, seen);
+    if (seen && looks_as_seen(*node.there, *seen)) return Ok{};
+    std::vector<ByteRange> in_base = WARREN_TRY(overlay_.upper.list_base_ranges(node.node.inode));
+    if (!in_base.empty()) return Ok{};
+    std::optional<std::string> ancestor = WARREN_TRY(past_.upper.find_ancestor(then.node.inode));
+    Inode upper = node.node.inode;
+    std::optional<Origin> origin;
+    if (is_copy) origin = *node.origin;
+    WARREN_TRY(overlay_.upper.remove_origin(upper));  // with the merge base, which is what the base has now
+    if (!is_copy) WARREN_TRY(put_cover(node, seen));
+    else WARREN_TRY(put_seen(*std::move(origin), *node.there, seen));
+    return seen && ancestor ? overlay_.upper.keep_ancestor(upper, as_bytes(*ancestor)) : Status(Ok{});
+  }
+
+  // What the base had at the place of a file then, as far as the agent knew; nothing if that was no file, or unknown.
+  std::optional<Attributes> find_seen(const UpperNode& node, const UpperNode& then) const {
+    const Origin* origin = then.origin;
+    bool is_of_place = origin != nullptr && origin->seen && (origin->base_path == node.place || then.is_kept_new());
+    if (is_of_place) return origin->seen;
+    const Cover* cover = then_.find_cover(node.place);
+    if (cover == nullptr) {
+      const Whiteout* row = then_.find_whiteout(then.path);
+      return row == nullptr ? std::nullopt : row->seen;
+    }
+    if (cover->base_path == node.place) return cover->seen;
+    if (!node.there) return std::nullopt;
+    return edit_then_.cover_of(node.place, *node.there).seen;
+  }
+
+  Status put_cover(const UpperNode& node, const std::optional<Attributes>& seen) {
+    return overlay_.upper.put_cover({.base_path = node.place, .seen = seen, .at = {}});
+  }
+
+  // The copy keeps the number that programs know it by: that of the base's node.
+  Status put_seen(Origin origin, const Attributes& there, const std::optional<Attributes>& then) {
+    Attributes seen = there;
+    bool is_same_kind = then && ((then->mode ^ there.mode) & S_IFMT) == 0;
+    if (is_same_kind) seen = *then;
+    else --seen.mtime.seconds;  // the agent has seen nothing there, or something else than this
+    seen.inode = origin.seen->inode;
+    seen.generation = origin.seen->generation;
+    seen.ctime = {};  // it is touched
+    origin.seen = seen;
+    return overlay_.upper.put_origin(origin);
+  }
+
+  Status keep_removal(const UpperGap& gap) {
+    const Whiteout* then = then_.find_whiteout(gap.path);
+    bool is_known = then_.find_cover(gap.place) != nullptr;
+    std::optional<Attributes> seen = then == nullptr ? std::nullopt : then->seen;
+    if (!seen && !is_known) return Ok{};
+    if (seen && looks_as_seen(*gap.there, *seen)) return Ok{};
+    Cover cover = edit_then_.cover_of(gap.place, *gap.there);
+    if (!is_known) cover.seen = seen;
+    WARREN_TRY(take_covers(gap.place));
+    WARREN_TRY(edit_.add_whiteout(gap.path, gap.place, seen.value_or(cover.seen.value_or(*gap.there))));
+    return overlay_.upper.put_cover(cover);
+  }
+
+  // The records of a name and of everything below it.
+  Status take_covers(const std::string& place) {
+    if (then_.find_cover(place) == nullptr) return Ok{};
+    for (const auto& [at, cover] : tree_.covers()) {
+      if (is_at_or_below(at, place)) WARREN_TRY(overlay_.upper.remove_cover(at));
+    }
+    for (const auto& [at, cover] : then_.covers()) {
+      if (is_at_or_below(at, place)) WARREN_TRY(overlay_.upper.put_cover(cover));
+    }
+    return Ok{};
+  }
+
+  const AgentOverlay& past_;
+  const UpperTree& then_;
+  const AgentOverlay& overlay_;
+  const UpperTree& tree_;
+  const UpperEdit edit_then_;
+  UpperEdit edit_;
+};
+
 }  // namespace
+
+Status keep_restored_paths(Agent& past, Agent& agent, const std::vector<std::string>& paths) {
+  std::optional<AgentOverlay> before = past.overlay();
+  std::optional<AgentOverlay> now = agent.overlay();
+  if (!before || !now) return Ok{};
+  TreeFinder base(now->base);
+  UpperTree tree = WARREN_TRY(UpperTree::read(*now, base));
+  TreeFinder base_then(before->base);
+  auto view = WARREN_TRY(before->upper.begin(UnitAccess::kRead));
+  UpperTree then = WARREN_TRY(UpperTree::read(*before, base_then));
+  return PathKeeper(*before, then, *now, tree, base).run(paths);
+}
 
 Status keep_restored(const std::string& agent_path, Clock& clock) {
   auto agent = WARREN_TRY(Agent::open({.id_or_path = agent_path}, clock));

@@ -1,9 +1,11 @@
-// After a checkpoint was restored as a whole (agent/checkpoints/checkpoints.h): it has brought back what the agent had
-// recorded about the base, and the base is another by now.
+// After a checkpoint was restored (agent/checkpoints/checkpoints.h): what the agent has again was made of what the base
+// had then, and the base is another by now.
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "agent/agent.h"
 #include "base/clock.h"
 #include "base/result.h"
 
@@ -16,5 +18,11 @@ namespace warren {
 //
 // Opens the agent again: the caller's may have been opened without its base.
 Status keep_restored(const std::string& agent_path, Clock& clock);
+
+// After these paths were restored from `past`, in the same unit of the agent's files: they are compared with what the
+// agent had seen of the base at the checkpoint. To restore them is to write to them, and so it looks as if the agent
+// had seen what the base has now: an edit of the user's would be overwritten. The merged tree of this agent object is
+// not updated. Succeeds for an agent without a base.
+Status keep_restored_paths(Agent& past, Agent& agent, const std::vector<std::string>& paths);
 
 }  // namespace warren

@@ -200,7 +200,6 @@ Status UpperEdit::add_whiteout(std::string_view path, std::string_view base_path
   return overlay_.upper.add_whiteout(*dir, path, seen, base_path);
 }
 
-// What the agent knew of a name of the base before the directory above it showed.
 Cover UpperEdit::cover_of(const std::string& place, const Attributes& now) const {
   const Cover* known = tree_.find_cover(place);
   if (known == nullptr) return {.base_path = place, .seen = now, .at = {}};

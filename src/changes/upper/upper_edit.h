@@ -56,6 +56,10 @@ class UpperEdit {
   Status remove_whiteouts_below(std::string_view path);
   Status add_whiteout(std::string_view path, std::string_view base_path, const Attributes& seen);
 
+  // What the agent knew of a name of the base that the tree hides, by its own record or that of a directory above it;
+  // `now` is what the base has there.
+  Cover cover_of(const std::string& place, const Attributes& now) const;
+
   // Replaces the content of a file by that of the base's file.
   Status take_content(const UpperNode& node, std::string_view base_path);
 
@@ -89,7 +93,6 @@ class UpperEdit {
  private:
   std::optional<Inode> find(std::string_view path) const;
   Status touch_parent(std::string_view path);
-  Cover cover_of(const std::string& place, const Attributes& now) const;
   Result<bool> is_bare(std::string_view path, Inode dir);
   Result<bool> prune(std::string_view path);
   Result<bool> has_own_metadata(const UpperNode* node);

@@ -180,8 +180,12 @@ Result<Exit> run_checkpoint_restore(Context& context, const Arguments& args) {
   Checkpoint wanted = WARREN_TRY(get_checkpoint(*agent, args.get("WHICH")));
   auto mounted = WARREN_TRY(mounted_of_command(context, args, *agent));
   if (paths.empty()) WARREN_TRY(warn_of_unmounted(context, *agent, mounted.get(), wanted.id));
-  Checkpoint before = WARREN_TRY(paths.empty() ? restore_checkpoint(*agent, wanted.id, mounted.get())
-                                               : restore_paths(*agent, wanted.id, paths, context.clock, mounted.get()));
+  auto restored = [&](Agent& past, const std::vector<std::string>& own) {
+    return keep_restored_paths(past, *agent, own);
+  };
+  Checkpoint before =
+      WARREN_TRY(paths.empty() ? restore_checkpoint(*agent, wanted.id, mounted.get())
+                               : restore_paths(*agent, wanted.id, paths, context.clock, mounted.get(), restored));
   if (paths.empty())
     keep_restored(agent->path(), context.clock).ignore("if the base is not there, nothing can be compared with it");
   if (agent->base()) freeze_served(agent->path(), context.clock).ignore("then the base's newer files show");
