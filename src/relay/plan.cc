@@ -8,8 +8,8 @@ bool Plan::must_be_durable() const {
 
 bool Plan::is_empty() const {
   return messages.empty() && restaged.empty() && rerouted.empty() && retried.empty() && changes.empty() &&
-         acks.empty() && filings.empty() && agents.empty() && subscriptions.empty() && closed.empty() &&
-         operations.empty() && supervision.is_empty();
+         acks.empty() && filings.empty() && located.empty() && agents.empty() && subscriptions.empty() &&
+         closed.empty() && operations.empty() && supervision.is_empty();
 }
 
 }  // namespace warren::relay

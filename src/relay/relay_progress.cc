@@ -3,7 +3,6 @@
 #include <unordered_map>
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -31,14 +30,6 @@ Result<std::vector<std::string>> list_messages(int inbox) {
   }
   std::ranges::sort(names, std::ranges::greater());
   return names;
-}
-
-// When the inbox was created, in wall time; 0 if the filesystem does not know.
-std::int64_t birth_of_inbox_us(int inbox) {
-  struct statx info {};
-  bool is_known = ::statx(inbox, "", AT_EMPTY_PATH, STATX_BTIME, &info) == 0 && (info.stx_mask & STATX_BTIME) != 0;
-  if (!is_known) return 0;
-  return static_cast<std::int64_t>(info.stx_btime.tv_sec) * 1'000'000 + info.stx_btime.tv_nsec / 1000;
 }
 
 }  // namespace
@@ -128,40 +119,41 @@ Status Rounds::plan_left(Plan& plan) {
   return asked;
 }
 
-// Nobody can have read a file that was put into an inbox before this one was created: the agent's directory was moved
-// away or replaced as a whole. The stamp is older than the delivery, so most need no look into the ledger.
-Result<bool> Rounds::is_of_earlier_inbox(const Delivery& delivery, std::int64_t born_us) {
-  if (ledger_->homes() != nullptr) return false;  // it may be in the inbox that the agent had at another home
-  if (born_us <= stamp_of(delivery) / 1000) return false;
-  std::int64_t delivered_us = WARREN_TRY(ledger_->recorded_at_us(delivery.id));
-  return born_us > delivered_us;
-}
-
 // One page of one inbox whose events may have been lost: a delivered message whose file is gone was read, if it was in
-// this inbox.
+// this inbox. Nobody has read what was put into another one, which was moved away with the agent's directory. Where it
+// was put is not known on a filesystem without times of creation, and if relays share the ledger: then it was read.
 Status Rounds::check_inbox(Plan& plan) {
   if (!news_.has_inbox_checks() || !to_bury_.empty()) return Ok{};  // what is being buried was not read
   auto check = news_.inbox_checks().begin();
   auto page = WARREN_TRY(ledger_->in_state(check->first, DeliveryState::kDelivered, check->second, kInboxPage));
+  auto inboxes = WARREN_TRY(ledger_->list_inboxes(check->first, check->second, kInboxPage));
   Result<Fd> inbox = root_.open_inbox(check->first);
   if (!inbox.ok() || page.empty()) {
     news_.inbox_checks().erase(check);
     return Ok{};
   }
   check->second = page.back().id;
-  std::int64_t born_us = birth_of_inbox_us(inbox->get());
+  std::int64_t born_ns = birth_of_inbox_ns(inbox->get());
   for (Delivery& delivery : page) {
-    if (::faccessat(inbox->get(), delivery.inbox_name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) continue;
-    if (!WARREN_TRY(is_of_earlier_inbox(delivery, born_us))) {
+    std::int64_t known_ns = inboxes[delivery.id];
+    bool is_elsewhere = known_ns != 0 && born_ns != 0 && known_ns != born_ns;
+    if (::faccessat(inbox->get(), delivery.inbox_name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+      bool is_news = born_ns != known_ns && ledger_->homes() == nullptr;
+      if (is_news) plan.located.push_back({delivery.id, born_ns});
+    } else if (is_elsewhere) {
+      bury_unread(std::move(delivery));
+    } else {
       news_.add_left({delivery.recipient, delivery.inbox_name});
-      continue;
     }
-    std::string why =
-        fmt::format("the inbox of agent {} was moved away or replaced before it was read", quote(delivery.recipient));
-    news_.note_awaited();  // its sender expects a nack
-    news_.add({.delivery = std::move(delivery), .state = DeliveryState::kDead, .error = std::move(why)});
   }
   return plan_left(plan);
+}
+
+void Rounds::bury_unread(Delivery delivery) {
+  std::string why =
+      fmt::format("the inbox of agent {} was moved away or replaced before it was read", quote(delivery.recipient));
+  news_.note_awaited();  // its sender expects a nack
+  news_.add({.delivery = std::move(delivery), .state = DeliveryState::kDead, .error = std::move(why)});
 }
 
 Result<Readiness> Rounds::restage(Plan& plan, Delivery delivery) {

@@ -135,7 +135,10 @@ Status Rounds::record_changes(Plan& plan, const std::vector<Change>& changes) {
       if (is_over) delivery.state = change.state;
       WARREN_TRY(ledger_->enter(arrival->message, std::move(delivery)));
       plan.entered.emplace(stamp, is_over);
-      if (is_over) continue;
+      if (is_over) {
+        WARREN_TRY(record_inbox(change));
+        continue;
+      }
     }
     WARREN_TRY(record_change(change));
   }
@@ -145,7 +148,13 @@ Status Rounds::record_changes(Plan& plan, const std::vector<Change>& changes) {
 Status Rounds::record_change(const Change& change) {
   if (change.is_retry) return ledger_->set_retry(change.delivery);
   if (change.state == DeliveryState::kDead) return ledger_->bury(change.delivery, change.error);
-  return ledger_->set_state(change.delivery, change.state, change.error);
+  WARREN_TRY(ledger_->set_state(change.delivery, change.state, change.error));
+  return record_inbox(change);
+}
+
+Status Rounds::record_inbox(const Change& change) {
+  if (change.state != DeliveryState::kDelivered) return Ok{};
+  return ledger_->set_inbox({change.delivery.id, change.delivery.inbox_born_ns});
 }
 
 // Once for each message, however many of its deliveries have changed.
@@ -170,6 +179,7 @@ Status Rounds::record_rest(const Plan& plan) {
     WARREN_TRY(ledger_->homes()->put_body(rerouted.delivery.message_id, rerouted.content));
     WARREN_TRY(ledger_->reroute(rerouted.delivery));
   }
+  for (const DeliveredTo& one : plan.located) WARREN_TRY(ledger_->set_inbox(one));
   for (const Attached& one : plan.attached) WARREN_TRY(attachments_->record(one.attachments, one.message_id));
   for (const AgentRow& agent : plan.agents) WARREN_TRY(ledger_->put_agent(agent));
   for (const std::string& agent : plan.seen) WARREN_TRY(ledger_->touch_agent(agent));

@@ -115,8 +115,8 @@ class Rounds {
   Status plan_changes(Plan& plan, DeliveryNews::Share part);
   Status plan_left(Plan& plan);
   void note_left(std::vector<LeftInbox> left);
-  Result<bool> is_of_earlier_inbox(const Delivery& delivery, std::int64_t born_us);
   Status check_inbox(Plan& plan);
+  void bury_unread(Delivery delivery);
   Status plan_waiting(Plan& plan);
   Status plan_retries(Plan& plan);
   Status plan_operations(Plan& plan);
@@ -147,6 +147,7 @@ class Rounds {
   Status record_message(Outgoing& outgoing);
   Status record_changes(Plan& plan, const std::vector<Change>& changes);
   Status record_change(const Change& change);
+  Status record_inbox(const Change& change);
   Status update_statuses(const Plan& plan, const std::vector<Change>& changes);
   Status record_rest(const Plan& plan);
   Result<std::size_t> drop_bodies(const Plan& plan);

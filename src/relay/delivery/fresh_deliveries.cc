@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "os/error.h"
 #include "os/files/host_files.h"
+#include "relay/delivery/inbox_file.h"
 #include "relay/delivery/mailroom.h"
 
 namespace warren::relay {
@@ -143,6 +144,7 @@ bool FreshDeliveries::begin(Wait wait, std::vector<FreshOutcome>& outcomes) {
     Delivery& delivery = found->second.delivery;
     Result<Fd> file = open(delivery, inboxes);
     if (file.ok()) {
+      delivery.inbox_born_ns = birth_of_inbox_ns(inboxes.find(delivery.recipient)->second.get());
       files.push_back(std::move(file).take_value());
       syncing.keys.push_back(std::move(key));
       continue;

@@ -2,6 +2,9 @@
 
 #include <vector>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <fmt/format.h>
 
 #include "crypto/digest.h"
@@ -24,6 +27,13 @@ std::string inbox_name(std::string_view message_id, std::int64_t stamp_ns) {
 
 std::string inbox_name_end(std::string_view message_id) {
   return fmt::format("-{}.msg", sha256_hex(as_bytes(message_id)).substr(0, 16));
+}
+
+std::int64_t birth_of_inbox_ns(int inbox) {
+  struct statx info {};
+  bool is_known = ::statx(inbox, "", AT_EMPTY_PATH, STATX_BTIME, &info) == 0 && (info.stx_mask & STATX_BTIME) != 0;
+  if (!is_known) return 0;
+  return static_cast<std::int64_t>(info.stx_btime.tv_sec) * 1'000'000'000 + info.stx_btime.tv_nsec;
 }
 
 }  // namespace warren::relay

@@ -16,4 +16,7 @@ std::string render(const Message& message, std::string_view sender, std::string_
 std::string inbox_name(std::string_view message_id, std::int64_t stamp_ns);
 std::string inbox_name_end(std::string_view message_id);  // all of it after the stamp
 
+// When the directory was created, by which it is told from another in its place; 0 if the filesystem does not know.
+std::int64_t birth_of_inbox_ns(int inbox);
+
 }  // namespace warren::relay

@@ -145,6 +145,7 @@ Result<std::unique_ptr<Ledger>> Ledger::open(const std::string& where, LedgerUse
   WARREN_TRY(ledger->prepare_sweep());
   if (is_shared) WARREN_TRY(ledger->share(use, std::move(home)));
   else WARREN_TRY(ledger->prepare_arrivals(use));
+  if (!is_shared && use == LedgerUse::kServe) WARREN_TRY(ledger->prepare_inboxes());
   return ledger;
 }
 
@@ -158,6 +159,7 @@ Status Ledger::create_tables() {
   WARREN_TRY(create_attachment_tables());
   if (db_->is_shared()) WARREN_TRY(CarriedAttachments::create_tables(*db_));
   else WARREN_TRY(create_arrival_tables());
+  if (!db_->is_shared()) WARREN_TRY(add_inbox_column());
   return transaction.commit();
 }
 
@@ -202,7 +204,6 @@ Status Ledger::prepare_messages() {
       {&in_state_,
        "SELECT " WARREN_DELIVERY " FROM deliveries WHERE recipient = ?1 AND state = ?2 AND id > ?3 AND " WARREN_UNREAD
        " ORDER BY id LIMIT ?4"},
-      {&recorded_at_, "SELECT updated_at FROM deliveries WHERE id = ?"},
       {&newest_, "SELECT inbox_name FROM deliveries WHERE id = (SELECT max(id) FROM deliveries)"},
   };
   add_delivery_ = WARREN_TRY(db_->prepare_insert(

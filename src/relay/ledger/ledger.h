@@ -72,6 +72,13 @@ struct Delivery {
   std::string error;
   std::int64_t discovered_ns = 0;  // monotonic; not stored, so 0 when read from the ledger
   std::string home;                // in a shared ledger: the home that delivers it; "": the one that records it
+  std::int64_t inbox_born_ns = 0;  // when the inbox that has its file was created; stored by set_inbox() only
+};
+
+// The inbox that a file was delivered to. The time is its identity, and is never compared with a clock.
+struct DeliveredTo {
+  std::int64_t delivery = 0;
+  std::int64_t inbox_born_ns = 0;  // 0: not known
 };
 
 std::int64_t stamp_of(const Delivery& delivery);  // the one in its inbox name; unique to the message within a relay
@@ -249,8 +256,10 @@ class Ledger {
   // Pending deliveries after `after`, in order of id. In pages, since there may be a million.
   Result<std::vector<Delivery>> due(const DueFilter& filter);
   Result<std::optional<std::int64_t>> next_due_ms(std::int64_t now_ms);  // of failed deliveries that wait for a retry
-  // When the state of a delivery was recorded; 0 if there is no such delivery.
-  Result<std::int64_t> recorded_at_us(std::int64_t delivery_id);
+  // The inboxes of delivered messages: an agent's directory may be replaced. Not recorded in a shared ledger.
+  Status set_inbox(const DeliveredTo& to);
+  Result<std::map<std::int64_t, std::int64_t>> list_inboxes(std::string_view recipient, std::int64_t after,
+                                                            std::size_t limit);  // delivery → inbox_born_ns
   Result<std::vector<Delivery>> in_state(std::string_view recipient, DeliveryState state, std::int64_t after,
                                          std::size_t limit);
   Result<std::int64_t> newest_inbox_ns();  // of all inbox names ever assigned
@@ -355,7 +364,9 @@ class Ledger {
   Status prepare_agents();
   Status create_attachment_tables();
   Status create_arrival_tables();
+  Status add_inbox_column();
   Status prepare_arrivals(LedgerUse use);
+  Status prepare_inboxes();
   Status prepare_reading();
   Status find_numbers();
   Result<std::size_t> enter_some(std::size_t limit);
@@ -379,7 +390,7 @@ class Ledger {
   std::int64_t delivery_number_ = 0;
   Statement add_message_, add_delivery_, set_state_, set_retry_, set_pending_, update_status_, add_dead_, close_dead_;
   Statement find_message_, find_delivery_, find_in_inbox_, find_to_, list_deliveries_, due_, next_due_, in_state_,
-      newest_, recorded_at_;
+      newest_;
   Statement list_agents_, put_agent_, touch_agent_, list_subscriptions_, subscribe_, unsubscribe_;
   Statement list_dead_, find_dead_, list_messages_, count_messages_, count_deliveries_, count_dead_;
   Statement request_, operations_, complete_, find_value_, put_value_;
@@ -392,6 +403,7 @@ class Ledger {
   Statement add_reference_, remove_reference_, list_references_, shift_unreferenced_, homes_with_;
   Statement count_waiting_, needed_below_, list_finished_, remove_message_, remove_deliveries_, remove_letters_,
       remove_operations_;
+  Statement set_inbox_, list_inboxes_;
   Statement put_body_, find_body_, list_bodies_, drop_body_, drop_bodies_, put_arrival_, list_arrivals_,
       count_arrivals_;
   Statement states_, finish_;

@@ -103,11 +103,6 @@ Result<std::vector<Delivery>> Ledger::in_state(std::string_view recipient, Deliv
   return all(in_state_.bind(1, recipient).bind(2, name_of(state)).bind(3, after).bind(4, std::uint64_t{limit}));
 }
 
-Result<std::int64_t> Ledger::recorded_at_us(std::int64_t delivery_id) {
-  std::optional<std::int64_t> found = WARREN_TRY(recorded_at_.bind(1, delivery_id).find_integer());
-  return found.value_or(0);
-}
-
 Result<std::int64_t> Ledger::newest_inbox_ns() {
   if (homes_) return homes_->newest_ns();
   Rows rows = newest_.rows();
