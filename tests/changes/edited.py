@@ -184,19 +184,24 @@ class Edited(Steps):
                 between += self.edit_and_recover("agent", "undo", "--list", self.w.id)
         self.assertGreater(between, 3)
 
-    def test_on_a_filesystem_that_cannot_exchange_names(self):
+    def run_without_exchange(self, *words, inject=()):
+        """On a filesystem that cannot exchange names."""
         plain = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=renameat2,renameat", "-e", "inject=renameat2:error=EINVAL"]
+        return subprocess.run([*plain, *inject, mounted.program(), *words], cwd=self.w.home, env=self.w.environment(),
+                              capture_output=True, timeout=60)
 
-        def run(*words, inject=()):
-            return subprocess.run([*plain, *inject, mounted.program(), *words], cwd=self.w.home, env=self.w.environment(),
-                                  capture_output=True, timeout=60)
+    def kill_without_exchange(self, nth):
+        """Returns whether it was killed."""
+        return self.run_without_exchange("apply", self.w.id, inject=("-e", f"inject=renameat:signal=KILL:when={nth}")).returncode != 0
+
+    def test_on_a_filesystem_that_cannot_exchange_names(self):
         between = 0
-        for nth in range(2, 20):  # the first one tries whether what is replaced can be moved to where it is kept
+        for nth in range(2, 20):  # the first call is no step: see the next test
             with self.subTest(nth=nth):
                 self.doCleanups()
                 self.setUp()
                 self.prepare()
-                if run("apply", self.w.id, inject=("-e", f"inject=renameat:signal=KILL:when={nth}")).returncode == 0:
+                if not self.kill_without_exchange(nth):
                     break
                 before = self.snapshot()
                 append(self.base / "a")
@@ -205,7 +210,7 @@ class Edited(Steps):
                     append(self.base / "new")
                 if not before["z"].startswith("old"):
                     continue
-                done = run("apply", "--recover", self.w.id)
+                done = self.run_without_exchange("apply", "--recover", self.w.id)
                 expected = {"a": before["a"] + MINE, "b": "old b\n", "z": "old z\n" + MINE}
                 if "new" in before:
                     expected["new"] = "agent new\n" + MINE
@@ -214,6 +219,23 @@ class Edited(Steps):
                     between += 1
                     self.assertEqual(self.aside(done.stderr.decode(), "/a"), "old a\n")
         self.assertGreater(between, 2)
+
+    def test_an_apply_that_was_killed_before_its_first_step(self):
+        """The first renameat tries whether what is replaced can be moved to where it is kept."""
+        self.prepare()
+        self.assertTrue(self.kill_without_exchange(1))
+        self.assertEqual(self.snapshot(), {name: f"old {name}\n" for name in self.NAMES})
+        self.assertEqual(len(self.w.staging()), 1)
+        for name in self.NAMES:
+            append(self.base / name)
+        mine = {name: f"old {name}\n" + MINE for name in self.NAMES}
+        done = self.run_without_exchange("apply", "--recover", self.w.id)
+        self.assertEqual((done.returncode, done.stdout), (0, b"no apply of this agent was interrupted\n"), done.stderr)
+        self.assertEqual((self.snapshot(), self.w.staging(), self.w.records()), (mine, [], []))
+        self.assertIn("3 conflicts: nothing was written", self.w.fails("apply", self.w.id))
+        self.w.warren("apply", "--force", self.w.id)
+        self.w.warren("undo", self.w.id)
+        self.assertEqual(self.snapshot(), mine)
 
     def test_an_apply_is_finished_around_edits_that_are_not_in_its_way(self):
         self.prepare()

@@ -234,7 +234,11 @@ class Marks(Uncommitted):
         (self.base / "loose").unlink()
         self.warren("apply", "session:s")
         self.git("merge", "-q", "--no-edit", "warren/s")
-        self.assertRegex(self.warren("diff", "session:s"), "^nothing is left in the session")
+        shown = self.world.warren("diff", "session:s")
+        self.assertEqual((shown.returncode, shown.stdout), (0, ""))
+        self.assertEqual(shown.stderr, "nothing is left in the session 's': `warren apply s` deletes it\n")
+        self.warren("apply", "s")
+        self.assertEqual(self.world.sessions(), [])
 
 
 class Empty(Uncommitted):
