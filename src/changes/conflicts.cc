@@ -164,19 +164,36 @@ Result<std::string> read_seen(const AgentOverlay& overlay, const TreeChange& cha
                "name the paths to include, without this one, or use `warren apply` or `apply --to DIR`");
 }
 
-Result<std::optional<MergedChange>> merge_change_or_mark(const AgentOverlay& overlay, const TreeChange& change) {
-  std::optional<MergedChange> none;
+Result<std::string> read_compared(const AgentOverlay& overlay, const TreeChange& change) {
+  if (WARREN_TRY(is_as_agent_saw(overlay, change))) return read_seen(overlay, change);
+  FoundVersions found = WARREN_TRY(find_versions(overlay, change));
+  if (!found.texts || !found.is_kept) return read_seen(overlay, change);
+  const MergeVersions& texts = *found.texts;
+  return with_shared_changes(texts.ancestor, texts.agent, merge_parts(texts.ancestor, texts.agent, texts.base));
+}
+
+Result<FoundVersions> find_versions(const AgentOverlay& overlay, const TreeChange& change) {
+  auto none = [](std::string_view why) { return FoundVersions{.texts = {}, .why_none = why}; };
   bool is_pair = change.before && change.after && change.before->is_file() && change.after->is_file();
-  if (!is_pair || change.before->size > limits::kPatchFileBytes || change.after->size > limits::kPatchFileBytes)
-    return none;
-  if (change.touches_hidden) return none;  // the agent's file must not get what was hidden from it
+  if (!is_pair) return none("it is not a file on both sides");
+  if (change.before->size > limits::kPatchFileBytes || change.after->size > limits::kPatchFileBytes)
+    return none("it is too large");
+  if (change.touches_hidden) return none("the base's file was hidden from the agent");
   std::optional<std::string> ancestor = WARREN_TRY(find_merge_base(overlay, change));
-  if (!ancestor && !change.seen) ancestor.emplace();  // both have added it
-  if (!ancestor) return none;
-  std::string ours = WARREN_TRY(read_file(overlay.merged, change.path));
-  std::string theirs = WARREN_TRY(read_file(overlay.base, change.base_path));
-  if (is_binary(*ancestor) || is_binary(ours) || is_binary(theirs)) return none;
-  Merged merged = merge3(*ancestor, ours, theirs, {.ours = "agent", .theirs = "base"});
+  bool is_kept = ancestor.has_value();
+  if (!is_kept && !change.seen) ancestor.emplace();  // both have added it
+  if (!ancestor) return none("the version that the agent started from was not kept");
+  MergeVersions texts{.ancestor = *std::move(ancestor), .agent = {}, .base = {}};
+  texts.agent = WARREN_TRY(read_file(overlay.merged, change.path));
+  texts.base = WARREN_TRY(read_file(overlay.base, change.base_path));
+  if (is_binary(texts.ancestor) || is_binary(texts.agent) || is_binary(texts.base)) return none("it is not text");
+  return FoundVersions{.texts = std::move(texts), .why_none = {}, .is_kept = is_kept};
+}
+
+Result<std::optional<MergedChange>> merge_change_or_mark(const AgentOverlay& overlay, const TreeChange& change) {
+  FoundVersions found = WARREN_TRY(find_versions(overlay, change));
+  if (!found.texts) return std::optional<MergedChange>();
+  Merged merged = merge3(found.texts->ancestor, found.texts->agent, found.texts->base, kMergeLabels);
   bool is_clean = merged.is_clean();
   return std::optional(MergedChange{std::move(merged.text), is_clean});
 }

@@ -3,11 +3,13 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/agent.h"
 #include "base/result.h"
 #include "changes/changes.h"
+#include "text/diff/merge3.h"
 
 namespace warren {
 
@@ -36,6 +38,25 @@ Result<std::optional<std::string>> find_kept(const AgentOverlay& overlay, const 
 // What the agent first saw of the file that it changed: the base's content, or, where the base has changed since, the
 // stored ancestor, or the version that git has (changes/pinned/git_ancestor.h). kConflict if there is none of them.
 Result<std::string> read_seen(const AgentOverlay& overlay, const TreeChange& change);
+
+// As read_seen, but for a text file in conflict with what the base has changed in the same way since: from it to the
+// agent's version leads what the base does not have yet.
+Result<std::string> read_compared(const AgentOverlay& overlay, const TreeChange& change);
+
+// The versions that a merge is made of.
+struct MergeVersions {
+  std::string ancestor;
+  std::string agent;
+  std::string base;
+};
+struct FoundVersions {
+  std::optional<MergeVersions> texts;
+  std::string_view why_none;  // for people: "it is not text"
+  bool is_kept = false;       // the ancestor was kept; else both have added the file, and it is empty
+};
+Result<FoundVersions> find_versions(const AgentOverlay& overlay, const TreeChange& change);
+
+inline constexpr MergeLabels kMergeLabels{.ours = "agent", .theirs = "base"};  // after the markers
 
 // Merges the agent's and the base's version of a text file. nullopt if it cannot be merged automatically: there is
 // neither a stored ancestor nor one in git, it is not text, or both changed the same lines.

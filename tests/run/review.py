@@ -274,6 +274,161 @@ class Reviewing(Case):
         self.assertFalse((self.base / "new").exists())
 
 
+class Conflicts(Case):
+    """Both have changed line 20; the agent also lines 2 and 39, the user also line 10."""
+
+    USER = {10: "user 10", 20: "user 20"}
+
+    def both(self):
+        self.put("text", with_lines({2: "agent 2", 20: "agent 20", 39: "agent 39"}))
+        (self.base / "text").write_text(with_lines(self.USER))
+        self.start("fix")
+        self.see("[ ]!M text")
+
+    def text(self):
+        return (self.base / "text").read_text()
+
+    def apply(self, asked, status=0):
+        self.keys("Enter")
+        self.see(asked)
+        self.keys("y")
+        self.see(f"ended with {status}")
+
+    def added(self):
+        patch = self.w.warren("diff", "-p", "fix").stdout
+        return [line[1:] for line in patch.splitlines() if line.startswith("+") and not line.startswith("+++")]
+
+    def test_its_parts_are_taken_one_by_one(self):
+        self.both()
+        self.see("[ ] part 1 of 3  @@ -2,1 +2,1 @@")
+        self.keys("Tab", "Down")
+        self.see("[ ] part 2 of 3  conflict: - base's, + agent's")
+        self.assertIn("-user 20", self.screen())
+        self.assertIn("+agent 20", self.screen())
+        self.assertEqual(self.screen().splitlines()[-1].strip(),
+                         "space agent's/base's  b both  up/down part  tab tree  enter apply  ? help")
+        self.keys("Up", "Space")
+        self.see("[x] part 1 of 3")
+        self.see("[~]!M text")
+        self.see("merged with the base")
+        self.apply("Apply 1 of 1 changes, 1 in part? [y/N]")
+        self.assertEqual(self.text(), with_lines(self.USER | {2: "agent 2"}))
+        self.assertEqual(self.added(), ["agent 20", "agent 39"])
+        self.start("fix")
+        self.see("[ ] part 1 of 2  conflict")
+        self.keys("Space")
+        self.see("replaces newer work")
+        self.apply("replacing newer work in 1 of them? [y/N]")
+        self.assertEqual(self.text(), with_lines(self.USER | {2: "agent 2", 20: "agent 20", 39: "agent 39"}))
+        self.assertEqual(self.w.sessions(), [])
+
+    def test_both_versions_between_markers(self):
+        self.both()
+        self.keys("Tab", "b")
+        self.see("only the agent has changed these lines")
+        self.keys("Down", "b")
+        self.see("[b] part 2 of 3")
+        self.see("merged, with conflict markers")
+        self.keys("b")
+        self.see("[ ] part 2 of 3")
+        self.keys("Tab", "b")
+        self.see("[x]!M text")
+        self.see("[b] part 2 of 3")
+        self.keys("Enter")
+        self.see("Apply 1 of 1 changes, with markers in 1? [y/N]")
+        self.keys("y")
+        self.see("conflict markers: /text: edit it")
+        self.see("ended with 1")
+        marked = "<<<<<<< agent\nagent 20\n=======\nuser 20\n>>>>>>> base"
+        self.assertEqual(self.text(), with_lines({2: "agent 2", 10: "user 10", 20: marked, 39: "agent 39"}))
+
+    def test_space_remembers_how_it_was_taken(self):
+        self.both()
+        self.keys("m")
+        self.see("it cannot be merged automatically: tab goes to its parts, b writes both")
+        self.keys("b")
+        self.see("[b] part 2 of 3")
+        self.keys("Space")
+        self.see("[ ] part 2 of 3")
+        self.see("0 of 1 taken")
+        self.keys("Space")
+        self.see("[b] part 2 of 3")
+        self.keys("n")
+        self.see("0 of 1 taken")
+        self.keys("Space", "Tab", "Down", "Space")
+        self.see("[x] part 2 of 3")
+        self.keys("Tab", "Space")
+        self.see("0 of 1 taken")
+        self.keys("Space")
+        self.see("[x] part 2 of 3")
+        self.see("replaces newer work")
+        self.keys("q")
+
+    def test_space_remembers_a_merge(self):
+        self.put("text", with_lines({2: "agent 2"}))
+        (self.base / "text").write_text(with_lines({10: "user 10"}))
+        self.start("fix")
+        self.keys("m")
+        self.see("merged with the base")
+        self.keys("Space")
+        self.see("0 of 1 taken")
+        self.keys("Space")
+        self.see("merged with the base")
+        self.apply("Apply 1 of 1 changes? [y/N]")
+        self.assertEqual(self.text(), with_lines({2: "agent 2", 10: "user 10"}))
+
+    def test_a_renamed_file_has_no_parts_and_remembers_its_merge(self):
+        self.put("text", with_lines({2: "agent 2"}))
+        self.change("mv text renamed")
+        (self.base / "text").write_text(with_lines({10: "user 10"}))
+        self.start("fix")
+        self.see("it is not a changed text file: it is taken as a whole")
+        self.keys("m")
+        self.see("merged with the base")
+        self.keys("Space")
+        self.see("0 of 1 taken")
+        self.keys("Space")
+        self.see("merged with the base")
+        self.keys("m")
+        self.see("replaces newer work")
+        self.keys("m")
+        self.apply("Apply 1 of 1 changes? [y/N]")
+        self.assertEqual((self.base / "renamed").read_text(), with_lines({2: "agent 2", 10: "user 10"}))
+
+    def test_without_an_ancestor_it_is_taken_as_a_whole(self):
+        self.change(r"printf 'a\0b' > file")
+        (self.base / "file").write_text("of the user\n")
+        self.start("fix")
+        self.see("it is not text: it is taken as a whole")
+        self.keys("m")
+        self.see("it cannot be merged automatically")
+        self.keys("Space")
+        self.see("replaces newer work")
+        self.apply("replacing newer work in 1 of them? [y/N]")
+        self.assertEqual((self.base / "file").read_bytes(), b"a\0b")
+
+    def test_an_edit_meanwhile_is_not_overwritten(self):
+        for more in ({30: "user 30"}, {20: "USER 20"}):
+            later = with_lines(self.USER | more)
+            self.both()
+            self.keys("Tab", "Space")
+            self.see("[x] part 1 of 3")
+            (self.base / "text").write_text(later)
+            self.keys("Enter", "y")
+            self.see(re.compile("was just changed in the base|was changed since you looked at it"))
+            self.see("ended with 1")
+            self.assertEqual(self.text(), later)
+            self.w.warren("sessions", "delete", "--yes", "fix")
+            (self.base / "text").write_text(LINES)
+
+    def test_the_help_fits_on_the_screen(self):
+        self.both()
+        self.keys("?")
+        self.see("Any key goes back.")
+        self.assertIn("b                  take both versions of a conflict, between conflict markers", self.screen())
+        self.assertTrue(all(len(line) < self.columns for line in self.screen().splitlines()))
+
+
 class Terminal(Case):
     def test_resizing(self):
         self.put("text", with_lines({2: "near the top"}))

@@ -87,7 +87,6 @@ Result<std::vector<std::string>> prepare_apply(Agent& agent, HostTree& base, Sta
                                                std::vector<TreeChange>& changes, const ApplyOptions& options,
                                                ApplyRecord& record) {
   Staging staging = WARREN_TRY(Staging::make(base, record));
-  for (const std::string& path : options.partial) stager.set_partial(path);
   std::vector<std::string> left_out;
   {
     auto view = WARREN_TRY(agent.overlay()->upper.begin(UnitAccess::kRead));  // one for all files

@@ -21,8 +21,7 @@ namespace warren {
 struct ApplyOptions {
   PrivilegedPaths privileged;
   MergedContents contents;
-  std::unordered_set<std::string> partial;  // paths of which `contents` has only a part: the rest stays a change
-  std::unordered_set<std::string> named;    // paths that the user gave: one that vanishes meanwhile is an error
+  std::unordered_set<std::string> named;  // paths that the user gave: one that vanishes meanwhile is an error
   UndoLimits undo;
   std::string label;  // the agent as the user should name it to undo this
   // How an error begins if no file was written. The caller may have written something else before.

@@ -15,6 +15,7 @@ constexpr std::string_view kMagicWithoutTops = "warren-apply-3\n";  // and witho
 // Of an AppliedChange.
 constexpr std::uint64_t kPartial = 1;
 constexpr std::uint64_t kMerged = 2;
+constexpr std::uint64_t kUnseen = 4;
 
 // Numbers are eight bytes, little-endian; a text is preceded by its length.
 class Writer {
@@ -193,9 +194,10 @@ bool read_change(Reader& in, AppliedChange& change) {
   change.size = in.number();
   change.mtime = in.time();
   change.ctime = in.time();
-  std::uint64_t flags = in.flags(kPartial | kMerged);
+  std::uint64_t flags = in.flags(kPartial | kMerged | kUnseen);
   change.is_partial = (flags & kPartial) != 0;
   change.is_merged = (flags & kMerged) != 0;
+  change.has_unseen = (flags & kUnseen) != 0;
   if (in.has_written()) change.written = in.node();
   return in.is_good();
 }
@@ -228,7 +230,8 @@ std::string encode(const Intent& intent) {
     out.number(change.size);
     out.time(change.mtime);
     out.time(change.ctime);
-    out.number((change.is_partial ? kPartial : 0) | (change.is_merged ? kMerged : 0));
+    out.number((change.is_partial ? kPartial : 0) | (change.is_merged ? kMerged : 0) |
+               (change.has_unseen ? kUnseen : 0));
     out.node(change.written);
   }
   out.number(intent.tops.size());

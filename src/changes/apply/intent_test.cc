@@ -23,6 +23,7 @@ Intent example() {
   change.upper = Inode{9};
   change.ctime = {1, 1};
   change.written = node(11);
+  change.has_unseen = true;
   intent.changes = {change};
   return intent;
 }

@@ -133,7 +133,9 @@ Status Planner::add_all(const std::vector<TreeChange>& changes, const MergedCont
   for (const TreeChange& change : changes) {
     auto merged = contents.find(change.path);
     written_ = {};
-    WARREN_TRY(add(change, merged == contents.end() ? nullptr : &merged->second));
+    bool is_merged = merged != contents.end();
+    if (is_merged && merged->second.is_partial) stager_.set_partial(change.path);
+    WARREN_TRY(add(change, is_merged ? &merged->second.text : nullptr));
     AppliedChange applied;
     applied.kind = change.kind;
     applied.path = change.path;
@@ -146,7 +148,8 @@ Status Planner::add_all(const std::vector<TreeChange>& changes, const MergedCont
       applied.ctime = change.after->ctime;
       applied.written = written_;
       applied.is_partial = stager_.is_partial(change.path);
-      applied.is_merged = merged != contents.end();
+      applied.is_merged = is_merged;
+      applied.has_unseen = is_merged && merged->second.has_unseen;
     }
     intent_.changes.push_back(std::move(applied));
   }

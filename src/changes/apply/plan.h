@@ -16,7 +16,14 @@
 
 namespace warren {
 
-using MergedContents = std::map<std::string, std::string>;  // path → content to write instead of the agent's
+// What to write instead of the agent's content.
+struct MergedContent {
+  std::string text;
+  bool is_partial = false;   // the rest of the change stays one of the agent
+  bool has_unseen = false;   // it contains work in the base that the agent has not seen
+  bool has_markers = false;  // around what both have changed
+};
+using MergedContents = std::map<std::string, MergedContent>;  // by path
 
 // For one apply. Writes only to the staging directories.
 class Planner {

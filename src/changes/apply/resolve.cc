@@ -33,7 +33,9 @@ Result<ResolvedConflicts> resolve_conflicts(const AgentOverlay& overlay, const s
     }
     resolved.merged.push_back(conflict.path);
     if (!merged->is_clean) resolved.marked.push_back(conflict.path);
-    contents.insert_or_assign(conflict.path, std::move(merged->text));
+    bool has_markers = !merged->is_clean;
+    contents.insert_or_assign(
+        conflict.path, MergedContent{.text = std::move(merged->text), .has_unseen = true, .has_markers = has_markers});
   }
   return resolved;
 }

@@ -63,7 +63,7 @@ Result<Loaded> load(const AgentOverlay& overlay, const ChangedFile& file) {
   if (file.after) loaded.after = WARREN_TRY(load_side(overlay.merged, *file.after));
   if (!file.before) return loaded;
   Result<std::string> before =
-      file.change != nullptr ? read_seen(overlay, *file.change) : load_side(overlay.base, *file.before);
+      file.change != nullptr ? read_compared(overlay, *file.change) : load_side(overlay.base, *file.before);
   // Of a binary file the patch can still say that it differs.
   loaded.is_placeholder = !before.ok() && before.error().code() == Code::kConflict && is_binary(loaded.after);
   loaded.before = loaded.is_placeholder ? std::string("\0-", 2) : WARREN_TRY(std::move(before));

@@ -18,16 +18,32 @@ struct Review::Node {
 };
 
 Taken Review::Decision::state() const {
-  if (parts.empty()) return is_taken ? Taken::kYes : Taken::kNo;
-  auto count = std::count(parts.begin(), parts.end(), true);
-  if (count == 0) return Taken::kNo;
-  return count == static_cast<long>(parts.size()) ? Taken::kYes : Taken::kPart;
+  if (choices.empty()) return is_taken ? Taken::kYes : Taken::kNo;
+  auto left = std::ranges::count(choices, PartChoice::kLeft);
+  if (left == std::ssize(choices)) return Taken::kNo;
+  return left == 0 ? Taken::kYes : Taken::kPart;
 }
 
 void Review::Decision::set(bool taken) {
   is_taken = taken;
-  is_merged = false;
-  std::fill(parts.begin(), parts.end(), taken);
+  std::ranges::fill(choices, taken ? PartChoice::kTaken : PartChoice::kLeft);
+}
+
+void Review::Decision::leave() {
+  if (state() != Taken::kNo) last = choices;
+  set(false);
+}
+
+void Review::Decision::take_again() {
+  set(true);
+  if (!last.empty()) choices = last;
+}
+
+bool Review::Decision::has(PartChoice choice) const {
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].is_in_conflict && choices[i] == choice) return true;
+  }
+  return false;
 }
 
 Review::Review(const std::vector<TreeChange>& all, const ChangeFilter& filter,
@@ -116,9 +132,16 @@ bool Review::toggle(std::size_t row) {
     wants = wants || decisions_[change].state() != Taken::kYes;
   });
   each_below(row, [&](std::size_t change) {
-    if (is_single || can_take_together(change)) decisions_[change].set(wants);
+    if (can_take_together(change)) decisions_[change].set(wants);
+    else if (is_single) toggle_conflict(change);
   });
   return has_any;
+}
+
+void Review::toggle_conflict(std::size_t change) {
+  Decision& decision = decisions_[change];
+  if (decision.state() == Taken::kNo) decision.take_again();
+  else decision.leave();
 }
 
 void Review::take_all() {
@@ -128,33 +151,60 @@ void Review::take_all() {
 }
 
 void Review::leave_all() {
-  for (Decision& one : decisions_) one.set(false);
+  for (Decision& one : decisions_) one.leave();
 }
 
-void Review::take_merged(std::size_t change) {
-  decisions_[change].set(true);
-  decisions_[change].is_merged = true;
-}
-
-void Review::set_parts(std::size_t change, const std::vector<Hunk>& hunks) {
+void Review::toggle_merged(std::size_t change) {
   Decision& decision = decisions_[change];
-  if (decision.hunks == hunks) return;
-  bool is_first = decision.parts.empty();
-  decision.hunks = hunks;
-  decision.parts.assign(hunks.size(), is_first && decision.is_taken);
-  if (!is_first) decision.is_taken = false;
+  decision.is_merged = !(decision.is_taken && decision.is_merged);
+  decision.is_taken = true;
 }
 
-bool Review::is_part_taken(std::size_t change, std::size_t part) const {
-  const std::vector<bool>& parts = decisions_[change].parts;
-  return part < parts.size() && parts[part];
+bool Review::is_merged(std::size_t change) const {
+  const Decision& decision = decisions_[change];
+  if (decision.state() == Taken::kNo) return false;
+  return decision.parts.empty() ? decision.is_merged : !decision.has(PartChoice::kTaken);
+}
+
+bool Review::has_markers(std::size_t change) const { return decisions_[change].has(PartChoice::kMarked); }
+
+void Review::set_parts(std::size_t change, const std::vector<FilePart>& parts) {
+  Decision& decision = decisions_[change];
+  if (decision.parts == parts) return;
+  bool stays_taken = decision.parts.empty() && decision.is_taken;
+  decision.parts = parts;
+  decision.choices.assign(parts.size(), PartChoice::kLeft);
+  decision.last.clear();
+  decision.set(stays_taken);
+}
+
+bool Review::has_part_in_conflict(std::size_t change) const {
+  return std::ranges::any_of(decisions_[change].parts, &FilePart::is_in_conflict);
+}
+
+PartChoice Review::choice_of(std::size_t change, std::size_t part) const {
+  const std::vector<PartChoice>& choices = decisions_[change].choices;
+  return part < choices.size() ? choices[part] : PartChoice::kLeft;
 }
 
 void Review::toggle_part(std::size_t change, std::size_t part) {
+  std::vector<PartChoice>& choices = decisions_[change].choices;
+  if (part >= choices.size()) return;
+  choices[part] = choices[part] == PartChoice::kTaken ? PartChoice::kLeft : PartChoice::kTaken;
+}
+
+bool Review::toggle_markers(std::size_t change, std::size_t part) {
   Decision& decision = decisions_[change];
-  if (part >= decision.parts.size()) return;
-  decision.parts[part] = !decision.parts[part];
-  decision.is_taken = decision.state() == Taken::kYes;
+  if (part >= decision.parts.size() || !decision.parts[part].is_in_conflict) return false;
+  PartChoice& choice = decision.choices[part];
+  choice = choice == PartChoice::kMarked ? PartChoice::kLeft : PartChoice::kMarked;
+  return true;
+}
+
+void Review::take_parts_with(std::size_t change, PartChoice in_conflict) {
+  Decision& decision = decisions_[change];
+  for (std::size_t i = 0; i < decision.parts.size(); ++i)
+    decision.choices[i] = decision.parts[i].is_in_conflict ? in_conflict : PartChoice::kTaken;
 }
 
 Review::Counts Review::count() const {
@@ -165,7 +215,8 @@ Review::Counts Review::count() const {
     Taken state = decisions_[i].state();
     if (state == Taken::kYes) ++counts.taken;
     if (state == Taken::kPart) ++counts.partly;
-    if (state != Taken::kNo && conflict_of(i) != nullptr && !decisions_[i].is_merged) ++counts.conflicts;
+    if (state != Taken::kNo && conflict_of(i) != nullptr && !is_merged(i)) ++counts.conflicts;
+    if (has_markers(i)) ++counts.marked;
   }
   return counts;
 }
@@ -192,14 +243,14 @@ Status Review::choose(const AgentOverlay& overlay, Selection& chosen, ApplyOptio
     if (state == Taken::kNo) continue;
     Error changed(Code::kConflict, fmt::format("{} was changed since you looked at it", quote(all_[i].path)),
                   "nothing was written; review it again");
-    if (state == Taken::kPart) {
-      std::optional<ChangeParts> parts = WARREN_TRY(load_parts(overlay, all_[i]));
-      if (!parts || parts->hunks != decision.hunks) return changed;
-      take_parts(all_[i], *parts, decision.parts, options);
+    if (!decision.parts.empty() && (state == Taken::kPart || conflict_of(i) != nullptr)) {
+      LoadedParts loaded = WARREN_TRY(load_parts(overlay, all_[i]));
+      if (!loaded.parts || loaded.parts->list != decision.parts) return changed;
+      take_parts(all_[i], *loaded.parts, decision.choices, options);
     } else if (decision.is_merged) {
       std::optional<std::string> merged = WARREN_TRY(merge_change(overlay, all_[i]));
       if (!merged) return changed;
-      options.contents.insert_or_assign(all_[i].path, *std::move(merged));
+      options.contents.insert_or_assign(all_[i].path, MergedContent{.text = *std::move(merged), .has_unseen = true});
     }
     chosen.take(i);
   }

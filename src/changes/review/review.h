@@ -15,8 +15,8 @@
 #include "changes/apply/apply.h"
 #include "changes/changes.h"
 #include "changes/conflicts.h"
+#include "changes/review/parts.h"
 #include "changes/selection.h"
-#include "text/diff/diff.h"
 
 namespace warren {
 
@@ -36,7 +36,8 @@ class Review {
     std::size_t all = 0;
     std::size_t taken = 0;      // whole ones
     std::size_t partly = 0;     // files of which only parts are taken
-    std::size_t conflicts = 0;  // taken ones that replace newer work in the base
+    std::size_t conflicts = 0;  // those that replace newer work in the base
+    std::size_t marked = 0;     // those with conflict markers
   };
 
   // A directory with more rows than limits::kReviewOpenRows below it is folded at first.
@@ -49,19 +50,27 @@ class Review {
   const std::string* conflict_of(std::size_t change) const;  // why; null without a conflict
 
   Taken taken(std::size_t row) const;
-  // Takes a row with everything below it, or leaves it if all of that is taken. False if only conflicts are below it.
+  // Takes a row with everything below it, or leaves it if all of that is taken. False if only conflicts are below it. A
+  // file in conflict is taken as it was when it was left; at first all of its parts, as the agent has them.
   bool toggle(std::size_t row);
   void take_all();
   void leave_all();
 
-  // The merged version of a change in conflict is taken instead of the agent's.
-  bool is_merged(std::size_t change) const { return decisions_[change].is_merged; }
-  void take_merged(std::size_t change);
+  // Takes a change in conflict, without parts, as it is merged with the base; or, if it is, as the agent has it.
+  void toggle_merged(std::size_t change);
+  bool is_merged(std::size_t change) const;  // what is taken of it replaces nothing in the base that is newer
+  bool has_markers(std::size_t change) const;
 
   // Decisions about parts stay if the parts are the same as before; otherwise the file is left as a whole.
-  void set_parts(std::size_t change, const std::vector<Hunk>& hunks);
-  bool is_part_taken(std::size_t change, std::size_t part) const;
+  void set_parts(std::size_t change, const std::vector<FilePart>& parts);
+  bool has_parts(std::size_t change) const { return !decisions_[change].parts.empty(); }
+  bool has_part_in_conflict(std::size_t change) const;
+  PartChoice choice_of(std::size_t change, std::size_t part) const;
   void toggle_part(std::size_t change, std::size_t part);
+  // Both versions between markers, or the base's alone. False if the base has not changed these lines.
+  bool toggle_markers(std::size_t change, std::size_t part);
+  // All parts as the agent has them, but those in conflict as given.
+  void take_parts_with(std::size_t change, PartChoice in_conflict);
 
   Counts count() const;
 
@@ -71,15 +80,20 @@ class Review {
  private:
   struct Decision {
     bool is_listed = false;
-    bool is_taken = false;  // wholly, if there are no parts
-    bool is_merged = false;
-    std::vector<Hunk> hunks;
-    std::vector<bool> parts;  // empty until they are known
+    bool is_taken = false;            // wholly, if there are no parts
+    bool is_merged = false;           // if it is taken, and there are no parts
+    std::vector<FilePart> parts;      // empty until they are known
+    std::vector<PartChoice> choices;  // one for each
+    std::vector<PartChoice> last;     // those of before it was left
     Taken state() const;
     void set(bool taken);
+    void leave();
+    void take_again();
+    bool has(PartChoice choice) const;  // of a part in conflict
   };
   struct Node;
   void flatten(const Node& node, const std::string& name, std::size_t depth);
+  void toggle_conflict(std::size_t change);
   bool can_take_together(std::size_t change) const { return conflict_of(change) == nullptr; }
   template <class Call>
   void each_below(std::size_t row, const Call& call) const;

@@ -39,7 +39,9 @@ std::size_t row_named(const Review& review, std::string_view name) {
   return 0;
 }
 
-std::vector<Hunk> two_parts() { return {{{0, 1}, {0, 1}}, {{5, 1}, {5, 2}}}; }
+std::vector<FilePart> two_parts(bool is_second_in_conflict = false) {
+  return {{.hunk = {{0, 1}, {0, 1}}}, {.hunk = {{5, 1}, {5, 2}}, .is_in_conflict = is_second_in_conflict}};
+}
 
 TEST(Review, ShowsATreeWithTheDirectoriesFirst) {
   std::vector<TreeChange> all = some_changes();
@@ -81,7 +83,7 @@ TEST(Review, AConflictIsTakenOnlyByItself) {
   EXPECT_EQ(review.count().taken, 4U);
   EXPECT_TRUE(review.toggle(row_named(review, "x")));
   EXPECT_EQ(review.count().conflicts, 1U);
-  review.take_merged(*review.rows()[row_named(review, "x")].change);
+  review.toggle_merged(*review.rows()[row_named(review, "x")].change);
   EXPECT_EQ(review.count().conflicts, 0U);
 }
 
@@ -92,8 +94,8 @@ TEST(Review, AFileCanBeTakenInPart) {
   std::size_t change = *review.rows()[row].change;
   review.set_parts(change, two_parts());
   review.toggle_part(change, 1);
-  EXPECT_FALSE(review.is_part_taken(change, 0));
-  EXPECT_TRUE(review.is_part_taken(change, 1));
+  EXPECT_EQ(review.choice_of(change, 0), PartChoice::kLeft);
+  EXPECT_EQ(review.choice_of(change, 1), PartChoice::kTaken);
   EXPECT_EQ(review.taken(row), Taken::kPart);
   EXPECT_EQ(review.count().partly, 1U);
   review.toggle_part(change, 0);
@@ -118,8 +120,73 @@ TEST(Review, PartsThatHaveChangedAreDecidedAgain) {
   review.toggle(row);
   review.set_parts(change, two_parts());
   EXPECT_EQ(review.taken(row), Taken::kYes);
-  review.set_parts(change, {{{0, 1}, {0, 3}}});
+  review.set_parts(change, {{.hunk = {{0, 1}, {0, 3}}}});
   EXPECT_EQ(review.taken(row), Taken::kNo);
+}
+
+// A conflict in /a, whose second part both have changed.
+class ReviewOfAConflict : public ::testing::Test {
+ protected:
+  ReviewOfAConflict() { review_.set_parts(change_, two_parts(true)); }
+
+  std::vector<PartChoice> choices() const { return {review_.choice_of(change_, 0), review_.choice_of(change_, 1)}; }
+
+  std::vector<TreeChange> all_ = some_changes();
+  std::vector<ApplyConflict> conflicts_{{"/a", "it was changed in the base"}};
+  Review review_{all_, {}, conflicts_};
+  std::size_t row_ = row_named(review_, "a");
+  std::size_t change_ = *review_.rows()[row_].change;
+};
+
+TEST_F(ReviewOfAConflict, IsTakenAgainAsItWasWhenItWasLeft) {
+  review_.toggle(row_);
+  EXPECT_EQ(choices(), (std::vector{PartChoice::kTaken, PartChoice::kTaken}));
+  for (PartChoice both : {PartChoice::kMarked, PartChoice::kLeft, PartChoice::kTaken}) {
+    review_.take_parts_with(change_, both);
+    review_.toggle(row_);
+    EXPECT_EQ(review_.taken(row_), Taken::kNo);
+    review_.leave_all();
+    review_.toggle(row_);
+    EXPECT_EQ(choices(), (std::vector{PartChoice::kTaken, both}));
+  }
+}
+
+TEST_F(ReviewOfAConflict, OnlyWhatIsTakenOfAConflictReplacesNewerWork) {
+  review_.take_parts_with(change_, PartChoice::kLeft);
+  EXPECT_EQ(review_.taken(row_), Taken::kPart);
+  EXPECT_EQ(review_.count().conflicts, 0U);
+  EXPECT_TRUE(review_.toggle_markers(change_, 1));
+  EXPECT_EQ(review_.taken(row_), Taken::kYes);
+  EXPECT_EQ(review_.count().conflicts, 0U);
+  EXPECT_EQ(review_.count().marked, 1U);
+  review_.toggle_part(change_, 1);
+  EXPECT_EQ(review_.count().conflicts, 1U);
+  EXPECT_EQ(review_.count().marked, 0U);
+}
+
+TEST_F(ReviewOfAConflict, OnlyAPartInConflictCanHaveMarkers) {
+  EXPECT_TRUE(review_.has_part_in_conflict(change_));
+  EXPECT_FALSE(review_.toggle_markers(change_, 0));
+  EXPECT_FALSE(review_.toggle_markers(change_, 7));
+  EXPECT_EQ(review_.taken(row_), Taken::kNo);
+}
+
+TEST(Review, AMergeWithoutPartsIsRemembered) {
+  std::vector<TreeChange> all = some_changes();
+  std::vector<ApplyConflict> conflicts{{"/a", "it was changed in the base"}};
+  Review review(all, {}, conflicts);
+  std::size_t row = row_named(review, "a");
+  std::size_t change = *review.rows()[row].change;
+  review.toggle_merged(change);
+  EXPECT_TRUE(review.is_merged(change));
+  review.toggle(row);
+  EXPECT_FALSE(review.is_merged(change));
+  EXPECT_EQ(review.taken(row), Taken::kNo);
+  review.toggle(row);
+  EXPECT_TRUE(review.is_merged(change));
+  review.toggle_merged(change);
+  EXPECT_EQ(review.taken(row), Taken::kYes);
+  EXPECT_EQ(review.count().conflicts, 1U);
 }
 
 TEST(Review, AFilterLimitsIt) {

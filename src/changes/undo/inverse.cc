@@ -48,6 +48,13 @@ class InverseBuilder {
     for (const Step& step : done_.steps) WARREN_TRY(add(step));
     sort_steps(intent_.steps);
     for (const AppliedChange& change : done_.changes) {
+      if (change.has_unseen && change.kind == TreeChangeKind::kModified) {
+        intent_.changes.push_back({.kind = change.kind,
+                                   .path = change.base_path,
+                                   .base_path = change.base_path,
+                                   .type = change.type,
+                                   .has_unseen = true});
+      }
       if (change.kind != TreeChangeKind::kRenamed) continue;
       intent_.changes.push_back(
           {.kind = change.kind, .path = change.base_path, .base_path = change.path, .type = change.type});

@@ -42,6 +42,12 @@ class UndoneBase {
       node.mtime = step.after.mtime;
       if (step.kind == StepKind::kOverwrite) node.size = step.new_node.size;
     }
+    for (const Step& step : steps) {
+      if (step.kind == StepKind::kReplace || step.kind == StepKind::kOverwrite) undone_[step.path] = step.old_node;
+    }
+    for (const AppliedChange& change : intent.changes) {
+      if (change.has_unseen) merged_.insert(change.path);
+    }
     // A file that was renamed and changed is another node under each name.
     for (const AppliedChange& change : intent.changes) {
       bool is_back = removed_.contains(change.base_path) && written_.contains(change.path);
@@ -69,6 +75,17 @@ class UndoneBase {
     return false;
   }
 
+  // Whether the agent's file was in conflict with the file that the apply had written, too: the apply had merged a part
+  // of it into work that the agent has not seen. `seen` is what the agent's file is compared with.
+  bool was_in_conflict(const std::string& path, const std::optional<Attributes>& seen) const {
+    auto undone = undone_.find(path);
+    if (!merged_.contains(path) || undone == undone_.end()) return false;
+    const HostNode& node = undone->second;
+    bool is_as_written =
+        seen && seen->inode.value == (kBaseBit | node.inode) && seen->size == node.size && seen->mtime == node.mtime;
+    return !is_as_written;
+  }
+
   // Only as the undo has left it: a later edit is one that the agent has not seen.
   bool has_written(const std::string& path, const Attributes& now) const {
     auto found = written_.find(path);
@@ -88,6 +105,8 @@ class UndoneBase {
   }
 
   std::unordered_set<std::string> removed_;
+  std::unordered_set<std::string> merged_;            // with work that the agent has not seen
+  std::unordered_map<std::string, HostNode> undone_;  // what the apply had written
   std::unordered_map<std::string, HostNode> written_;
   std::unordered_map<std::string, std::string> back_from_;  // renamed_back_, the other way round
   std::unordered_map<std::string, std::string> renamed_back_;
@@ -229,6 +248,7 @@ Status take_up(const AgentOverlay& overlay, const UpperNode& node, const UndoneB
     return overlay.upper.put_origin({.upper = node.node.inode, .base_path = "", .seen = node.there});
   }
   if (!is_back || node.node.is_directory()) return Ok{};
+  if (undone.was_in_conflict(node.place, node.origin->seen)) return Ok{};
   Origin origin = *node.origin;
   if (was_linked) origin.hidden_names = 0;
   origin.seen = node.there;

@@ -230,10 +230,9 @@ class Dropper {
     }
     if (!is_same) {  // a new change, relative to what the base has now
       changed_.push_back(node.path);
-      bool has_unseen = change.is_merged && !change.is_partial;  // the host's part of the merge: it stays a conflict
-      return has_unseen ? Status(Ok{}) : record_change(change, node);
+      return record_rest(change, node);
     }
-    if (change.is_partial) return record_change(change, node);  // the rest is still a change
+    if (change.is_partial) return record_rest(change, node);  // the rest is still a change
     if (in_use_ == InUse::kYes && !node.is_nameless) return keep_file(change, node);
     WARREN_TRY(edit_.remove(node.path));
     bool is_alone = node.origin != nullptr && node.origin->hidden_names == 0;  // no other base name shows it
@@ -261,6 +260,25 @@ class Dropper {
     if (is_other || change.is_merged) WARREN_TRY(edit_.take_content(node, change.path));
     if (is_other) WARREN_TRY(overlay_.upper.restore(node.node.inode, *now));
     return record_origin(node, change.path, now, Written::kWhole);
+  }
+
+  // The agent's file lacks what a merge has taken from the base, so it stays in conflict with that, and what it was
+  // compared with stays as it is: a merge finds what both have by now.
+  Status record_rest(const AppliedChange& change, const UpperNode& node) {
+    bool was_merged = change.is_merged && !change.is_partial;  // in records of older versions
+    bool stays_in_conflict = change.has_unseen || was_merged;
+    return stays_in_conflict ? keep_conflict(change, node) : record_change(change, node);
+  }
+
+  // The agent chooses the time of the file that was written, so that could look like what it has seen.
+  Status keep_conflict(const AppliedChange& change, const UpperNode& node) {
+    if (node.origin == nullptr || !node.origin->seen) return Ok{};
+    std::optional<Attributes> now = WARREN_TRY(base_.find(change.path));
+    if (!now || !is_as_seen(*now, *node.origin->seen)) return Ok{};
+    Origin other = *node.origin;
+    if (!other.base_path.empty()) other.base_path = change.path;
+    other.seen->mtime.nanoseconds ^= 1;
+    return overlay_.upper.put_origin(other);
   }
 
   // What is left in the upper layer is a change of what was written. If somebody else has changed that in the base

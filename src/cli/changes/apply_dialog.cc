@@ -12,7 +12,6 @@
 #include "changes/review/patch.h"
 #include "cli/changes/changes_output.h"
 #include "os/fd.h"
-#include "text/diff/unified.h"
 
 namespace warren::cli {
 namespace {
@@ -51,28 +50,52 @@ Status show_patch(Context& context, const AgentOverlay& overlay, const TreeChang
 // kQuit: neither this one nor what follows. kAbort: nothing at all.
 enum class Answer { kYes, kNo, kAll, kQuit, kAbort };
 
-struct TakenHunks {
-  std::vector<bool> is_taken;
+struct PartChoices {
+  std::vector<PartChoice> list;
   Answer answer = Answer::kYes;  // or kQuit, kAbort
 };
 
-Result<TakenHunks> choose_hunks(Context& context, const ChangeParts& parts) {
-  TakenHunks chosen{.is_taken = std::vector<bool>(parts.hunks.size(), false)};
-  for (std::size_t i = 0; i < parts.hunks.size();) {
-    show_text(context, unified_hunks(parts.before, parts.after, {parts.hunks[i]}));
-    std::string answer =
-        WARREN_TRY(ask(context, fmt::format("  part {} of {}: [y]es [n]o [a]ll the rest [d]one [q]uit [?]help ", i + 1,
-                                            parts.hunks.size())));
+std::string part_question(const ChangeParts& parts, std::size_t part) {
+  std::string text = fmt::format("  part {} of {}", part + 1, parts.list.size());
+  if (parts.list[part].is_in_conflict) {
+    return text +
+           ", conflict: - is the base's, + the agent's\n  [y]es, the agent's [n]o, the base's [b]oth [a]ll the rest "
+           "[d]one [q]uit [?]help ";
+  }
+  return text + ": [y]es [n]o [a]ll the rest [d]one [q]uit [?]help ";
+}
+
+void print_part_help(Context& context, const ChangeParts& parts) {
+  context.err.line("  y: write this part; n: leave it; a: write it and the rest of the file");
+  context.err.line("  d: leave it and the rest of the file; q: leave it and all that follows");
+  if (!parts.is_in_conflict) return;
+  context.err.line("  what the base has changed elsewhere in the file stays; a does not take conflicts that follow");
+  context.err.line("  b: write both versions of a conflict, between conflict markers");
+}
+
+Result<PartChoices> choose_parts(Context& context, const ChangeParts& parts) {
+  PartChoices chosen{.list = std::vector<PartChoice>(parts.list.size(), PartChoice::kLeft)};
+  bool takes_rest = false;
+  for (std::size_t i = 0; i < parts.list.size();) {
+    bool is_in_conflict = parts.list[i].is_in_conflict;
+    if (takes_rest && !is_in_conflict) {
+      chosen.list[i++] = PartChoice::kTaken;
+      continue;
+    }
+    show_text(context, show_part(parts, i));
+    std::string answer = WARREN_TRY(ask(context, part_question(parts, i)));
     switch (answer.empty() ? '?' : answer[0]) {
-      case 'y': chosen.is_taken[i++] = true; break;
+      case 'a': takes_rest = true; [[fallthrough]];
+      case 'y': chosen.list[i++] = PartChoice::kTaken; break;
       case 'n': ++i; break;
-      case 'a': std::fill(chosen.is_taken.begin() + static_cast<long>(i), chosen.is_taken.end(), true); return chosen;
       case 'd': return chosen;
       case 'q': chosen.answer = Answer::kQuit; return chosen;
       case kEndOfInput[0]: chosen.answer = Answer::kAbort; return chosen;
-      default:
-        context.err.line("  y: write this part; n: leave it; a: write it and the rest of the file");
-        context.err.line("  d: leave it and the rest of the file; q: leave it and all that follows");
+      case 'b':
+        if (is_in_conflict) chosen.list[i++] = PartChoice::kMarked;
+        else context.err.line("  only the agent has changed these lines: y or n");
+        break;
+      default: print_part_help(context, parts);
     }
   }
   return chosen;
@@ -88,11 +111,11 @@ struct Question {
 // What was not taken stays a change of the agent. `is_last`: the user wants no more questions.
 Result<Answer> split_file(Context& context, const TreeChange& change, const ChangeParts& parts, ApplyOptions& options,
                           bool& is_last) {
-  TakenHunks chosen = WARREN_TRY(choose_hunks(context, parts));
+  PartChoices chosen = WARREN_TRY(choose_parts(context, parts));
   if (chosen.answer == Answer::kAbort) return Answer::kAbort;
   is_last = chosen.answer == Answer::kQuit;
-  if (std::ranges::count(chosen.is_taken, true) == 0) return Answer::kNo;
-  take_parts(change, parts, chosen.is_taken, options);
+  if (std::ranges::count(chosen.list, PartChoice::kLeft) == std::ssize(chosen.list)) return Answer::kNo;
+  take_parts(change, parts, chosen.list, options);
   return Answer::kYes;
 }
 
@@ -105,17 +128,26 @@ void print_help(Context& context, const Question& question) {
   context.err.line("  ^C: write nothing");
 }
 
-std::string question_text(Context& context, const Question& question, const Remarks& remarks, std::size_t parts) {
+std::string count_text(const ChangeParts& parts) {
+  std::size_t count = parts.list.size();
+  std::size_t conflicts = count_in_conflict(parts);
+  std::string text = fmt::format("  ({} part{}", count, count == 1 ? "" : "s");
+  if (conflicts > 0) text += fmt::format(", {} in conflict", conflicts);
+  return text + ")";
+}
+
+std::string question_text(Context& context, const Question& question, const Remarks& remarks,
+                          const std::optional<ChangeParts>& parts) {
   const TreeChange& change = question.change;
   std::string line = change_line(change) + remarks_text(context.err, remarks);
   std::string metadata = metadata_note(change);
   if (!metadata.empty()) line += fmt::format("  [{}]", metadata);
   if (question.conflict != nullptr) line += fmt::format("  (conflict: {})", *question.conflict);
-  if (parts > 0) line += fmt::format("  ({} part{})", parts, parts == 1 ? "" : "s");
+  if (parts) line += count_text(*parts);
   std::size_t count = question.inside.size();
   if (count > 0) line += fmt::format("  ({} change{} in it)", count, count == 1 ? "" : "s");
   return fmt::format("{}\n  [y]es [n]o {}[p]atch {}[a]ll [d]one [q]uit [?]help ", line,
-                     parts + count > 0 ? "[s]plit " : "", question.conflict != nullptr ? "[m]erge " : "");
+                     parts || count > 0 ? "[s]plit " : "", question.conflict != nullptr ? "[m]erge " : "");
 }
 
 enum class Next { kGoOn, kGoInto, kStop, kAbort };
@@ -145,8 +177,9 @@ Result<Decision> ask_about(Context& context, const AgentOverlay& overlay, const 
                            const Question& question, ApplyOptions& options) {
   const TreeChange& change = question.change;
   Remarks remarks = WARREN_TRY(remarks_of(overlay, change));
-  std::optional<ChangeParts> parts = WARREN_TRY(load_parts(overlay, change));
-  std::string text = question_text(context, question, remarks, parts ? parts->hunks.size() : 0);
+  LoadedParts loaded = WARREN_TRY(load_parts(overlay, change));
+  const std::optional<ChangeParts>& parts = loaded.parts;
+  std::string text = question_text(context, question, remarks, parts);
   for (;;) {
     std::string answer = WARREN_TRY(ask(context, text));
     switch (answer.empty() ? '?' : answer[0]) {
@@ -160,8 +193,8 @@ Result<Decision> ask_about(Context& context, const AgentOverlay& overlay, const 
       case 's': {
         if (!question.inside.empty()) return Decision{.next = Next::kGoInto};
         if (!parts) {
-          context.err.line(question.conflict != nullptr ? "  it has no parts, because it is in conflict"
-                                                        : "  it has no parts: it is not a changed text file");
+          context.err.print("  it has no parts: {}{}\n", loaded.why_none,
+                            question.conflict != nullptr ? "; y writes all of the agent's version" : "");
           break;
         }
         bool is_last = false;
@@ -172,10 +205,11 @@ Result<Decision> ask_about(Context& context, const AgentOverlay& overlay, const 
       case 'm': {
         std::optional<std::string> merged = WARREN_TRY(merge_change(overlay, change));
         if (merged) {
-          options.contents.insert_or_assign(change.path, *std::move(merged));
+          options.contents.insert_or_assign(change.path, MergedContent{.text = *std::move(merged), .has_unseen = true});
           return decision_of(Answer::kYes);
         }
-        context.err.line("  it cannot be merged automatically");
+        context.err.line(parts ? "  it cannot be merged automatically: s asks about each part"
+                               : "  it cannot be merged automatically");
         break;
       }
       default: print_help(context, question);

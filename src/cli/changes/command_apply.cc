@@ -59,8 +59,7 @@ Json changes_json(const std::vector<TreeChange>& changes) {
 
 // A busy agent may have thousands of temporary files.
 void print_applied(Context& context, const Arguments& args, const AgentOverlay& overlay,
-                   const std::vector<TreeChange>& changes, const MergedContents& contents,
-                   const std::vector<std::string>& marked, const ApplyReport& report,
+                   const std::vector<TreeChange>& changes, const MergedContents& contents, const ApplyReport& report,
                    const std::vector<ApplyQuestion>& questions, const CommitsPlan* commits) {
   Output& out = context.out;
   bool is_dry_run = args.has("dry-run");
@@ -88,7 +87,7 @@ void print_applied(Context& context, const Arguments& args, const AgentOverlay& 
     print_questions(out, questions);
   }
   for (const auto& [path, content] : contents) {
-    bool is_said = args.has("interactive") || std::ranges::find(marked, path) != marked.end();
+    bool is_said = args.has("interactive") || content.has_markers;
     if (!is_said) out.print("merged: {}\n", out.name(path));
   }
   for (const std::string& note : report.notes) context.err.line(context.err.name(note));
@@ -197,9 +196,8 @@ Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent&
   }
   if (writes && !WARREN_TRY(agrees_to_base(context, args, opened.overlay))) return Exit::kFailed;
   if (writes && unfinished && !WARREN_TRY(agrees_to_unfinished(context, *unfinished))) return Exit::kFailed;
-  ResolvedConflicts conflicts;
   if (!args.has("force") && !asks) {
-    conflicts = WARREN_TRY(resolve_conflicts(args, opened.overlay, changes, options.contents));
+    ResolvedConflicts conflicts = WARREN_TRY(resolve_conflicts(args, opened.overlay, changes, options.contents));
     if (!conflicts.left.empty()) {
       bool has_commits = commits != nullptr && commits->writes_branches();
       print_conflicts(context, args, conflicts.left, questions, has_commits ? HasCommits::kYes : HasCommits::kNo);
@@ -215,10 +213,14 @@ Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent&
   ApplyReport report;
   if (!args.has("dry-run")) report = WARREN_TRY(write_all(args, opened, changes, options, commits));
   else if (!changes.empty()) WARREN_TRY(rehearse_apply(opened.overlay, changes, options));
-  print_applied(context, args, opened.overlay, changes, options.contents, conflicts.marked, report, questions, commits);
-  for (const std::string& path : conflicts.marked)
+  print_applied(context, args, opened.overlay, changes, options.contents, report, questions, commits);
+  Exit exit = Exit::kOk;
+  for (const auto& [path, content] : options.contents) {
+    if (!content.has_markers) continue;
     context.err.print("conflict markers: {}: edit it, and keep what is right\n", context.err.name(path));
-  return conflicts.marked.empty() ? Exit::kOk : Exit::kFailed;
+    exit = Exit::kFailed;
+  }
+  return exit;
 }
 
 // Only an apply that writes to the base acts on an interrupted one.
@@ -373,7 +375,9 @@ std::vector<Option> apply_options() {
            "branch even if it has commits of others"},
       {.name = "merge", .help = "merge text files where the base has changed too"},
       conflict_option(),
-      {.name = "interactive", .letter = 'i', .help = "ask about each change, or each part of a file"},
+      {.name = "interactive",
+       .letter = 'i',
+       .help = "ask about each change, or each part of a file, also of one in conflict"},
       {.name = "yes",
        .letter = 'y',
        .help = "also apply files that run by themselves, such as git hooks, commits with work of others, what takes "

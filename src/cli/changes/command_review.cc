@@ -16,8 +16,9 @@ Command make_review() {
       .details =
           "Shows the tree of changes and the patch of the selected one, side by side if the terminal is wide "
           "enough. Space takes or leaves a change, a directory or a part of a file; enter applies what is taken, "
-          "after a question; q quits and writes nothing; ? shows all keys. What is left stays a change of the "
-          "agent. Commits are not part of it: `warren apply --commits` brings them.",
+          "after a question; q quits and writes nothing; ? shows all keys. A text file that the base has changed, "
+          "too, is decided by parts: m merges it, b writes both versions of what is in conflict. What is left stays a "
+          "change of the agent. Commits are not part of it: `warren apply --commits` brings them.",
       .positionals = {optional_id_argument(), changed_path_argument()},
       .options = {exclude_option(),
                   keep_option(),

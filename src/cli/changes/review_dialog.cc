@@ -110,7 +110,8 @@ class ReviewDialog {
     if (remarks.ok() && !remarks->list().empty())
       view_.remarks = fmt::format("  [{}]", fmt::join(remarks->list(), "; "));
     if (selected.node().is_directory() && selected.kind != TreeChangeKind::kModified) return;
-    pane_ = ReviewPane::load(overlay_, selected);
+    InConflict is_in_conflict = review_.conflict_of(*change) != nullptr ? InConflict::kYes : InConflict::kNo;
+    pane_ = ReviewPane::load(overlay_, selected, is_in_conflict);
     if (pane_->parts() != nullptr) review_.set_parts(*change, *pane_->parts());
   }
 
@@ -172,6 +173,7 @@ class ReviewDialog {
       case 'a': review_.take_all(); break;
       case 'n': review_.leave_all(); break;
       case 'm': return merge();
+      case 'b': mark(); break;
       case 'j': return move(KeyKind::kDown);
       case 'k': return move(KeyKind::kUp);
       case '<': view_.shift -= std::min(view_.shift, kShiftColumns); break;
@@ -195,10 +197,29 @@ class ReviewDialog {
       view_.message = " it is not in conflict with the base";
       return Ok{};
     }
+    if (review_.has_part_in_conflict(*shown_)) {
+      view_.message = " it cannot be merged automatically: tab goes to its parts, b writes both";
+      return Ok{};
+    }
+    if (review_.has_parts(*shown_)) {
+      review_.take_parts_with(*shown_, PartChoice::kLeft);
+      return Ok{};
+    }
     std::optional<std::string> merged = WARREN_TRY(merge_change(overlay_, *review_.change_of(row())));
-    if (merged) review_.take_merged(*shown_);
+    if (merged) review_.toggle_merged(*shown_);
     else view_.message = " it cannot be merged automatically";
     return Ok{};
+  }
+
+  // The selected part, or in the tree the file with all its parts.
+  void mark() {
+    if (!shown_ || !review_.has_part_in_conflict(*shown_)) {
+      view_.message = " the base and the agent have not changed the same lines of it";
+    } else if (!view_.is_in_patch) {
+      review_.take_parts_with(*shown_, PartChoice::kMarked);
+    } else if (!review_.toggle_markers(*shown_, view_.part)) {
+      view_.message = " only the agent has changed these lines";
+    }
   }
 
   Status ask() {
@@ -210,6 +231,7 @@ class ReviewDialog {
     view_.message = fmt::format(" Apply {} of {} changes", counts.taken + counts.partly, counts.all);
     if (counts.partly > 0) view_.message += fmt::format(", {} in part", counts.partly);
     if (counts.conflicts > 0) view_.message += fmt::format(", replacing newer work in {} of them", counts.conflicts);
+    if (counts.marked > 0) view_.message += fmt::format(", with markers in {}", counts.marked);
     view_.message += "? [y/N]";
     is_asking_ = true;
     return Ok{};

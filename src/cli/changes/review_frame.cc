@@ -17,6 +17,9 @@ constexpr std::string_view kKeys = " space take/leave  tab patch  a all  enter a
 constexpr std::string_view kFewKeys = " q quit  ? help  space take  enter apply";  // fits into kColumnsMin
 constexpr std::string_view kWholeKeys = " space take/leave file  up/down line  tab tree  enter apply  ? help  q quit";
 constexpr std::string_view kPatchKeys = " space take/leave part  up/down part  tab tree  enter apply  ? help  q quit";
+constexpr std::string_view kConflictPartKeys =
+    " space agent's/base's  b both  up/down part  tab tree  enter apply  ? help";
+constexpr std::string_view kConflictKeys = " space take/leave  m merge  b both  tab patch  enter apply  ? help  q quit";
 
 const std::vector<std::string_view>& help_lines() {
   static const std::vector<std::string_view> kLines{
@@ -29,11 +32,14 @@ const std::vector<std::string_view>& help_lines() {
       "  < and >            move the patch sideways",
       "  space              take or leave the change, the directory, or the part",
       "  a, n               take all changes without conflicts; take none",
+      "                     (a conflict as it was when you left it)",
       "  m                  take a conflict merged with the version in the base",
+      "  b                  take both versions of a conflict, between conflict markers",
       "  enter              apply what is taken: asks first",
       "  q, ^C              quit: nothing is written",
       "",
-      "  [x] taken   [~] a part of it   [ ] left   ! in conflict with the base",
+      "  [x] taken   [~] a part of it   [ ] left   [b] both, between conflict markers",
+      "  ! in conflict with the base: what that changed elsewhere in the file stays",
       "",
       "Any key goes back."};
   return kLines;
@@ -42,6 +48,10 @@ const std::vector<std::string_view>& help_lines() {
 std::string reversed(std::string_view text) { return fmt::format("\x1b[7m{}\x1b[0m", text); }
 
 std::string_view box_of(Taken taken) { return taken == Taken::kYes ? "[x]" : taken == Taken::kPart ? "[~]" : "[ ]"; }
+
+std::string_view box_of(PartChoice choice) {
+  return choice == PartChoice::kTaken ? "[x]" : choice == PartChoice::kMarked ? "[b]" : "[ ]";
+}
 
 Ink frame_ink_of(char letter) {
   switch (letter) {
@@ -81,14 +91,17 @@ struct PatchDrawing {
   const ReviewView& view;
   const FrameLayout& layout;
   std::size_t change;
-  const std::vector<Hunk>& hunks;
+  const std::vector<FilePart>& parts;
 };
 
 std::string part_cell(const PatchDrawing& on, std::size_t part) {
-  const Hunk& hunk = on.hunks[part];
-  Taken taken = on.review.is_part_taken(on.change, part) ? Taken::kYes : Taken::kNo;
-  std::string text = fmt::format("{} part {} of {}  @@ -{},{} +{},{} @@", box_of(taken), part + 1, on.hunks.size(),
-                                 hunk.before.begin + 1, hunk.before.count, hunk.after.begin + 1, hunk.after.count);
+  const Hunk& hunk = on.parts[part].hunk;
+  std::string text =
+      fmt::format("{} part {} of {}  ", box_of(on.review.choice_of(on.change, part)), part + 1, on.parts.size());
+  if (on.parts[part].is_in_conflict) text += "conflict: - base's, + agent's";
+  else
+    text += fmt::format("@@ -{},{} +{},{} @@", hunk.before.begin + 1, hunk.before.count, hunk.after.begin + 1,
+                        hunk.after.count);
   std::string cell = fit(text, on.layout.patch_columns);
   bool is_selected = on.view.part == part;
   if (is_selected && on.view.is_in_patch) return reversed(cell);
@@ -121,6 +134,14 @@ std::string patch_cell(const PatchDrawing& on, const PaneRow& row) {
   return " " + fit(row.left, columns - 1, on.view.shift);
 }
 
+// Of a change in conflict: why, or once it is taken what that does to the base's version.
+std::string_view conflict_text(const Review& review, std::size_t row) {
+  std::size_t change = *review.rows()[row].change;
+  if (review.taken(row) == Taken::kNo) return *review.conflict_of(change);
+  if (!review.is_merged(change)) return "replaces newer work";
+  return review.has_markers(change) ? "merged, with conflict markers" : "merged with the base";
+}
+
 // The first line of the right side: what the change is.
 std::string patch_title(const Output& out, const Review& review, const ReviewView& view, std::size_t row,
                         std::size_t columns) {
@@ -132,13 +153,12 @@ std::string patch_title(const Output& out, const Review& review, const ReviewVie
     text = fmt::format("R {} -> {}", path_in_line(change->base_path), path_in_line(change->path));
   text += view.remarks;
   if (conflict == nullptr) return out.paint(view.remarks.empty() ? Ink::kBold : Ink::kYellow, fit(text, columns));
-  bool is_merged = review.is_merged(*review.rows()[row].change);
-  return out.paint(Ink::kYellow, fit(is_merged ? "merged with the base: " + text : *conflict + ": " + text, columns));
+  return out.paint(Ink::kYellow, fit(fmt::format("{}: {}", conflict_text(review, row), text), columns));
 }
 
 std::vector<std::string> patch_cells(const Output& out, const Review& review, ReviewPane* pane, const ReviewView& view,
                                      const FrameLayout& layout, std::size_t row) {
-  static const std::vector<Hunk> kNoParts;
+  static const std::vector<FilePart> kNoParts;
   std::vector<std::string> cells{patch_title(out, review, view, row, layout.patch_columns)};
   if (pane != nullptr) {
     const std::vector<PaneRow>& rows = pane->rows(layout.pane);
@@ -147,7 +167,7 @@ std::vector<std::string> patch_cells(const Output& out, const Review& review, Re
                     .view = view,
                     .layout = layout,
                     .change = *review.rows()[row].change,
-                    .hunks = pane->parts() == nullptr ? kNoParts : *pane->parts()};
+                    .parts = pane->parts() == nullptr ? kNoParts : *pane->parts()};
     for (std::size_t i = view.patch_top; i < rows.size() && cells.size() < layout.body_rows; ++i)
       cells.push_back(patch_cell(on, rows[i]));
   }
@@ -155,9 +175,13 @@ std::vector<std::string> patch_cells(const Output& out, const Review& review, Re
   return cells;
 }
 
-std::string_view keys_text(const ReviewView& view, const std::vector<Hunk>* parts, std::size_t columns) {
+std::string_view keys_text(const Review& review, const ReviewView& view, std::optional<std::size_t> change,
+                           const std::vector<FilePart>* parts, std::size_t columns) {
   bool has_parts = parts != nullptr && !parts->empty();
-  std::string_view keys = !view.is_in_patch ? kKeys : has_parts ? kPatchKeys : kWholeKeys;
+  bool is_conflict = change && review.conflict_of(*change) != nullptr;
+  std::string_view keys = is_conflict ? kConflictKeys : kKeys;
+  if (view.is_in_patch && !has_parts) keys = kWholeKeys;
+  if (view.is_in_patch && has_parts) keys = (*parts)[view.part].is_in_conflict ? kConflictPartKeys : kPatchKeys;
   return keys.size() <= columns ? keys : kFewKeys;
 }
 
@@ -209,7 +233,8 @@ std::vector<std::string> review_frame(const Output& out, const Review& review, R
     // The column is set, so that a character of another width than we think cannot shift the patch.
     lines.push_back(fmt::format("\x1b[K{}\x1b[{}G\x1b[K|{}", tree, layout.tree_columns + 1, patch[i]));
   }
-  std::string_view keys = keys_text(view, pane == nullptr ? nullptr : pane->parts(), layout.columns);
+  std::string_view keys = keys_text(review, view, review.rows()[visible[view.cursor]].change,
+                                    pane == nullptr ? nullptr : pane->parts(), layout.columns);
   lines.push_back(view.message.empty() ? fit(keys, layout.columns) : reversed(fit(view.message, layout.columns)));
   return lines;
 }

@@ -51,13 +51,16 @@ void add_changed(PaneLayout layout, const Hunk& hunk, LineCursor& before, LineCu
 
 }  // namespace
 
-ReviewPane ReviewPane::load(const AgentOverlay& overlay, const TreeChange& change) {
+ReviewPane ReviewPane::load(const AgentOverlay& overlay, const TreeChange& change, InConflict is_in_conflict) {
   ReviewPane pane;
   pane.text_ = std::make_unique<std::string>();
-  Result<std::optional<ChangeParts>> parts = load_parts(overlay, change);
-  if (parts.ok() && *parts) {
-    pane.parts_ = std::make_unique<ChangeParts>(**std::move(parts));
+  Result<LoadedParts> loaded = load_parts(overlay, change);
+  if (loaded.ok() && loaded->parts) {
+    pane.parts_ = std::make_unique<ChangeParts>(*std::move(loaded->parts));
     return pane;
+  }
+  if (loaded.ok() && is_in_conflict == InConflict::kYes) {
+    *pane.text_ = fmt::format("{}: it is taken as a whole\n", loaded->why_none);
   }
   Status shown = write_patch(
       overlay, {change},
@@ -66,7 +69,7 @@ ReviewPane ReviewPane::load(const AgentOverlay& overlay, const TreeChange& chang
         return Ok{};
       },
       BinaryContent::kMentioned);
-  if (!shown.ok()) *pane.text_ = fmt::format("cannot be shown: {}\n", shown.error().message());
+  if (!shown.ok()) *pane.text_ += fmt::format("cannot be shown: {}\n", shown.error().message());
   else if (pane.text_->empty()) *pane.text_ = "no content to show\n";
   return pane;
 }
@@ -94,17 +97,17 @@ std::size_t ReviewPane::row_of_part(PaneLayout layout, std::size_t part) {
 void ReviewPane::build_parts(PaneLayout layout, std::vector<PaneRow>& rows) const {
   LineCursor before(parts_->before);
   LineCursor after(parts_->after);
-  const std::vector<Hunk>& hunks = parts_->hunks;
+  const std::vector<FilePart>& list = parts_->list;
   std::size_t lines = count_lines(parts_->before);
-  for (std::size_t i = 0; i < hunks.size() && rows.size() < limits::kPaneRows; ++i) {
-    const Hunk& hunk = hunks[i];
+  for (std::size_t i = 0; i < list.size() && rows.size() < limits::kPaneRows; ++i) {
+    const Hunk& hunk = list[i].hunk;
     std::size_t from = hunk.before.begin - std::min(hunk.before.begin, kContextLines);
     if (from > before.line()) before.take_until(from);
     rows.push_back({.kind = PaneRow::Kind::kPart, .left = {}, .right = {}, .part = i});
     add_same(before, hunk.before.begin, i, rows);
     after.take_until(hunk.after.begin);
     add_changed(layout, hunk, before, after, i, rows);
-    std::size_t next = i + 1 < hunks.size() ? hunks[i + 1].before.begin : lines;
+    std::size_t next = i + 1 < list.size() ? list[i + 1].hunk.before.begin : lines;
     add_same(before, std::min(hunk.before.end() + kContextLines, next), i, rows);
   }
 }

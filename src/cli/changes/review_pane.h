@@ -23,13 +23,15 @@ struct PaneRow {
   std::size_t part = 0;    // of everything but kText
 };
 
+enum class InConflict { kNo, kYes };
+
 // Loaded when the change is first shown. The overlay is not used afterwards.
 class ReviewPane {
  public:
   // What cannot be shown is a row that says why.
-  static ReviewPane load(const AgentOverlay& overlay, const TreeChange& change);
+  static ReviewPane load(const AgentOverlay& overlay, const TreeChange& change, InConflict is_in_conflict);
 
-  const std::vector<Hunk>* parts() const { return parts_ ? &parts_->hunks : nullptr; }
+  const std::vector<FilePart>* parts() const { return parts_ ? &parts_->list : nullptr; }
   // At most limits::kPaneRows; a last row says if there are more.
   const std::vector<PaneRow>& rows(PaneLayout layout);
   std::size_t row_of_part(PaneLayout layout, std::size_t part);

@@ -11,16 +11,6 @@
 namespace warren {
 namespace {
 
-enum class Source { kOurs, kTheirs, kBoth };
-
-// A stretch of the ancestor that at least one side changed, and its counterpart on each side.
-struct Change {
-  Source source = Source::kBoth;
-  LineRange ancestor;
-  LineRange ours;
-  LineRange theirs;
-};
-
 // One side's hunks, consumed from the front.
 class Side {
  public:
@@ -48,17 +38,17 @@ class Side {
 LineRange between(std::size_t begin, std::size_t end) { return {.begin = begin, .count = end - begin}; }
 
 // Hunks of the two sides that overlap or touch, directly or through others, form one change.
-Change take_change(Side& ours, Side& theirs) {
+MergePart take_part(Side& ours, Side& theirs) {
   bool ours_first = theirs.is_done() || (!ours.is_done() && ours.next_begin() <= theirs.next_begin());
   std::size_t begin = (ours_first ? ours : theirs).next_begin();
   std::size_t ours_begin = ours.line_here(begin);
   std::size_t theirs_begin = theirs.line_here(begin);
   std::size_t end = (ours_first ? ours : theirs).take();
-  Change change{.source = ours_first ? Source::kOurs : Source::kTheirs};
+  MergePart change{.side = ours_first ? MergeSide::kOurs : MergeSide::kTheirs};
   while (ours.touches(end) || theirs.touches(end)) {
     bool is_ours = ours.touches(end);
     end = std::max(end, (is_ours ? ours : theirs).take());
-    if (change.source != (is_ours ? Source::kOurs : Source::kTheirs)) change.source = Source::kBoth;
+    if (change.side != (is_ours ? MergeSide::kOurs : MergeSide::kTheirs)) change.side = MergeSide::kBoth;
   }
   change.ancestor = between(begin, end);
   change.ours = between(ours_begin, ours.line_here(end));
@@ -66,24 +56,24 @@ Change take_change(Side& ours, Side& theirs) {
   return change;
 }
 
-std::vector<Change> find_changes(std::string_view ancestor, std::string_view ours, std::string_view theirs) {
+std::vector<MergePart> find_changes(std::string_view ancestor, std::string_view ours, std::string_view theirs) {
   std::vector<Hunk> our_hunks = diff_lines(ancestor, ours);
   std::vector<Hunk> their_hunks = diff_lines(ancestor, theirs);
   Side our_side(our_hunks);
   Side their_side(their_hunks);
-  std::vector<Change> changes;
-  while (!our_side.is_done() || !their_side.is_done()) changes.push_back(take_change(our_side, their_side));
+  std::vector<MergePart> changes;
+  while (!our_side.is_done() || !their_side.is_done()) changes.push_back(take_part(our_side, their_side));
   return changes;
 }
 
 // Narrows each change of both sides to the lines in which they differ; a change with none was made identically by both
 // and is dropped.
-std::vector<Change> narrowed(const std::vector<Change>& changes, std::string_view ours, std::string_view theirs) {
-  std::vector<Change> out;
+std::vector<MergePart> narrowed(const std::vector<MergePart>& changes, std::string_view ours, std::string_view theirs) {
+  std::vector<MergePart> out;
   LineCursor our_cursor(ours);
   LineCursor their_cursor(theirs);
-  for (const Change& change : changes) {
-    if (change.source != Source::kBoth) {
+  for (const MergePart& change : changes) {
+    if (change.side != MergeSide::kBoth) {
       out.push_back(change);
       continue;
     }
@@ -92,10 +82,10 @@ std::vector<Change> narrowed(const std::vector<Change>& changes, std::string_vie
     std::string_view our_lines = our_cursor.take_until(change.ours.end());
     std::string_view their_lines = their_cursor.take_until(change.theirs.end());
     for (const Hunk& hunk : diff_lines(our_lines, their_lines)) {
-      Change part = change;
-      part.ours = {.begin = change.ours.begin + hunk.before.begin, .count = hunk.before.count};
-      part.theirs = {.begin = change.theirs.begin + hunk.after.begin, .count = hunk.after.count};
-      out.push_back(part);
+      MergePart one = change;
+      one.ours = {.begin = change.ours.begin + hunk.before.begin, .count = hunk.before.count};
+      one.theirs = {.begin = change.theirs.begin + hunk.after.begin, .count = hunk.after.count};
+      out.push_back(one);
     }
   }
   return out;
@@ -108,19 +98,19 @@ bool has_letter_or_digit(std::string_view text) {
 constexpr std::size_t kJoinLines = 3;
 
 // Conflicts separated only by a few lines, or by lines without a word, are easier to resolve as one.
-std::vector<Change> joined(const std::vector<Change>& changes, std::string_view ours) {
-  std::vector<Change> out;
+std::vector<MergePart> joined(const std::vector<MergePart>& changes, std::string_view ours) {
+  std::vector<MergePart> out;
   LineCursor cursor(ours);
-  for (const Change& change : changes) {
-    bool conflicts = change.source == Source::kBoth;
+  for (const MergePart& change : changes) {
+    bool conflicts = change.side == MergeSide::kBoth;
     cursor.take_until(out.empty() ? 0 : out.back().ours.end());
     std::string_view gap = cursor.take_until(change.ours.begin);
-    bool follows = conflicts && !out.empty() && out.back().source == Source::kBoth;
+    bool follows = conflicts && !out.empty() && out.back().side == MergeSide::kBoth;
     if (!follows || (change.ours.begin - out.back().ours.end() > kJoinLines && has_letter_or_digit(gap))) {
       out.push_back(change);
       continue;
     }
-    Change& last = out.back();
+    MergePart& last = out.back();
     last.ancestor = between(last.ancestor.begin, change.ancestor.end());
     last.ours = between(last.ours.begin, change.ours.end());
     last.theirs = between(last.theirs.begin, change.theirs.end());
@@ -142,14 +132,14 @@ class Renderer {
   Renderer(std::string_view ancestor, std::string_view ours, std::string_view theirs, MergeLabels labels)
       : ancestor_(ancestor), ours_(ours), theirs_(theirs), labels_(labels), our_cursor_(ours), their_cursor_(theirs) {}
 
-  void add(const Change& change) {
+  void add(const MergePart& change) {
     out_ += our_cursor_.take_until(change.ours.begin);
     their_cursor_.take_until(change.theirs.begin);
     std::string_view our_lines = our_cursor_.take_until(change.ours.end());
     std::string_view their_lines = their_cursor_.take_until(change.theirs.end());
-    if (change.source == Source::kOurs) out_ += our_lines;
-    if (change.source == Source::kTheirs) out_ += their_lines;
-    if (change.source == Source::kBoth) add_conflict(our_lines, their_lines);
+    if (change.side == MergeSide::kOurs) out_ += our_lines;
+    if (change.side == MergeSide::kTheirs) out_ += their_lines;
+    if (change.side == MergeSide::kBoth) add_conflict(our_lines, their_lines);
   }
 
   std::string finish() {
@@ -194,16 +184,40 @@ class Renderer {
 
 }  // namespace
 
-Merged merge3(std::string_view ancestor, std::string_view ours, std::string_view theirs, MergeLabels labels) {
-  std::vector<Change> changes = joined(narrowed(find_changes(ancestor, ours, theirs), ours, theirs), ours);
+std::vector<MergePart> merge_parts(std::string_view ancestor, std::string_view ours, std::string_view theirs) {
+  return joined(narrowed(find_changes(ancestor, ours, theirs), ours, theirs), ours);
+}
+
+std::string write_merge(std::string_view ancestor, std::string_view ours, std::string_view theirs,
+                        const std::vector<MergePart>& parts, MergeLabels labels) {
   Renderer renderer(ancestor, ours, theirs, labels);
-  Merged merged;
-  for (const Change& change : changes) {
-    renderer.add(change);
-    if (change.source != Source::kBoth) continue;
-    merged.conflicts.push_back({.ancestor = change.ancestor, .ours = change.ours, .theirs = change.theirs});
+  for (const MergePart& part : parts) renderer.add(part);
+  return renderer.finish();
+}
+
+std::string with_shared_changes(std::string_view ancestor, std::string_view ours, const std::vector<MergePart>& parts) {
+  std::string out;
+  LineCursor old_cursor(ancestor);
+  LineCursor our_cursor(ours);
+  for (const MergePart& part : parts) {
+    if (part.side == MergeSide::kTheirs) continue;
+    out += our_cursor.take_until(part.ours.begin);
+    our_cursor.take_until(part.ours.end());
+    old_cursor.take_until(part.ancestor.begin);
+    out += old_cursor.take_until(part.ancestor.end());  // nothing if an earlier part has had these lines
   }
-  merged.text = renderer.finish();
+  out += our_cursor.take_until(SIZE_MAX);
+  return out;
+}
+
+Merged merge3(std::string_view ancestor, std::string_view ours, std::string_view theirs, MergeLabels labels) {
+  std::vector<MergePart> parts = merge_parts(ancestor, ours, theirs);
+  Merged merged;
+  for (const MergePart& part : parts) {
+    if (part.side != MergeSide::kBoth) continue;
+    merged.conflicts.push_back({.ancestor = part.ancestor, .ours = part.ours, .theirs = part.theirs});
+  }
+  merged.text = write_merge(ancestor, ours, theirs, parts, labels);
   return merged;
 }
 

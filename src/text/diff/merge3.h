@@ -39,4 +39,27 @@ struct MergeLabels {
 // Bounded like diff_lines; a coarser diff can turn a clean merge into a conflict.
 Merged merge3(std::string_view ancestor, std::string_view ours, std::string_view theirs, MergeLabels labels = {});
 
+enum class MergeSide { kOurs, kTheirs, kBoth };
+
+// Lines of the ancestor that one side has changed, or both in different ways, and what the sides have there.
+struct MergePart {
+  MergeSide side = MergeSide::kBoth;
+  LineRange ancestor;
+  LineRange ours;
+  LineRange theirs;
+
+  bool operator==(const MergePart&) const = default;
+};
+
+// In order. Outside of the parts, `ours` and `theirs` have the same lines. Conflicts are those of merge3.
+std::vector<MergePart> merge_parts(std::string_view ancestor, std::string_view ours, std::string_view theirs);
+
+// The text with one side of each part, as its `side` says; kBoth writes both between markers. The parts come from
+// merge_parts: with their own sides they give the text of merge3, and a caller may set others.
+std::string write_merge(std::string_view ancestor, std::string_view ours, std::string_view theirs,
+                        const std::vector<MergePart>& parts, MergeLabels labels = {});
+
+// The ancestor with what both sides have changed alike: from it to `ours` leads what `theirs` does not have yet.
+std::string with_shared_changes(std::string_view ancestor, std::string_view ours, const std::vector<MergePart>& parts);
+
 }  // namespace warren

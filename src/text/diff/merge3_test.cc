@@ -95,5 +95,87 @@ TEST(Merge3, SidesCanBeExchanged) {
   }
 }
 
+// What each side of the parts gives.
+std::string written(std::string_view ancestor, std::string_view ours, std::string_view theirs,
+                    const std::vector<MergeSide>& sides) {
+  std::vector<MergePart> parts = merge_parts(ancestor, ours, theirs);
+  EXPECT_EQ(parts.size(), sides.size());
+  for (std::size_t i = 0; i < std::min(parts.size(), sides.size()); ++i) parts[i].side = sides[i];
+  return write_merge(ancestor, ours, theirs, parts);
+}
+
+TEST(MergeParts, SayWhoHasChangedWhat) {
+  std::vector<MergePart> parts = merge_parts(kSix, "one\n2\n3\n4\n5\nours\n", "1\n2\nnew\n3\n4\n5\ntheirs\n");
+  ASSERT_EQ(parts.size(), 3U);
+  EXPECT_EQ(parts[0], (MergePart{MergeSide::kOurs, {0, 1}, {0, 1}, {0, 1}}));
+  EXPECT_EQ(parts[1], (MergePart{MergeSide::kTheirs, {2, 0}, {2, 0}, {2, 1}}));
+  EXPECT_EQ(parts[2], (MergePart{MergeSide::kBoth, {5, 1}, {5, 1}, {6, 1}}));
+}
+
+TEST(MergeParts, EachIsWrittenAsOneSideOrBoth) {
+  using enum MergeSide;
+  std::string_view ours = "one\n2\n3\n4\n5\nours\n";
+  std::string_view theirs = "1\n2\nnew\n3\n4\n5\ntheirs\n";
+  EXPECT_EQ(written(kSix, ours, theirs, {kTheirs, kTheirs, kTheirs}), theirs);
+  EXPECT_EQ(written(kSix, ours, theirs, {kOurs, kOurs, kOurs}), ours);
+  EXPECT_EQ(written(kSix, ours, theirs, {kOurs, kTheirs, kTheirs}), "one\n2\nnew\n3\n4\n5\ntheirs\n");
+  EXPECT_EQ(written(kSix, ours, theirs, {kTheirs, kTheirs, kOurs}), "1\n2\nnew\n3\n4\n5\nours\n");
+  EXPECT_EQ(written(kSix, ours, theirs, {kTheirs, kTheirs, kBoth}),
+            "1\n2\nnew\n3\n4\n5\n<<<<<<< ours\nours\n=======\ntheirs\n>>>>>>> theirs\n");
+}
+
+TEST(MergeParts, OfOneSideAloneAreItsHunks) {
+  using enum MergeSide;
+  EXPECT_EQ(written("a\nb\nc", "A\nb\nC", "a\nb\nc", {kOurs, kTheirs}), "A\nb\nc");
+  EXPECT_EQ(written("a\nb\nc", "A\nb\nC", "a\nb\nc", {kTheirs, kOurs}), "a\nb\nC");
+  EXPECT_EQ(written("", "a\n", "", {kTheirs}), "");
+  EXPECT_EQ(written("a\n", "", "a\n", {kOurs}), "");
+  EXPECT_TRUE(merge_parts("a\n", "a\n", "a\n").empty());
+}
+
+std::string shared(std::string_view ancestor, std::string_view ours, std::string_view theirs) {
+  return with_shared_changes(ancestor, ours, merge_parts(ancestor, ours, theirs));
+}
+
+TEST(WithSharedChanges, IsTheAncestorWithWhatBothHaveChangedAlike) {
+  EXPECT_EQ(shared(kSix, "one\n2\n3\n4\nfive\n6\n", "one\n2\nthree\n4\n5\n6\n"), "one\n2\n3\n4\n5\n6\n");
+  EXPECT_EQ(shared(kSix, "1\nX\n3\n4\n5\n6\n", "1\nY\n3\n4\n5\n6\n"), kSix);
+  EXPECT_EQ(shared(kSix, "0\n2\n", "0\n2\n"), "0\n2\n");
+}
+
+TEST(WithSharedChanges, LinesOfTheAncestorAreThereOnce) {
+  std::string_view common = "s one\ns two\ns three\ns four\n";
+  std::string ours = "a\n" + std::string(common) + "b\n";
+  std::string theirs = "c\n" + std::string(common) + "d\n";
+  EXPECT_EQ(shared("x\n", ours, theirs), "x\n" + std::string(common));
+}
+
+// Whatever is taken first, the rest is merged as before: nothing that was left is lost, nor what only theirs has.
+TEST(MergeParts, TheRestMergesAsBefore) {
+  RandomText random(7, LineStyle::kUnique);
+  int clean = 0;
+  for (int round = 0; round < 300; ++round) {
+    testing::Lines start = random.lines(20);
+    std::string ancestor = random.text(start);
+    std::string ours = random.text(random.edited(start, 2));
+    std::string theirs = random.text(random.edited(start, 2));
+    Merged whole = merge3(ancestor, ours, theirs);
+    clean += whole.is_clean() ? 1 : 0;
+    std::vector<MergePart> parts = merge_parts(ancestor, ours, theirs);
+    for (std::size_t taken = 0; taken < parts.size(); ++taken) {
+      std::vector<MergePart> one = parts;
+      for (std::size_t i = 0; i < one.size(); ++i) one[i].side = i == taken ? MergeSide::kOurs : MergeSide::kTheirs;
+      std::string after = write_merge(ancestor, ours, theirs, one);
+      if (parts[taken].side == MergeSide::kOurs) {
+        EXPECT_EQ(merge3(ancestor, ours, after).text, whole.text) << ancestor << "\n" << ours << "\n" << theirs;
+      }
+      std::vector<MergePart> rest = merge_parts(ancestor, ours, after);
+      for (MergePart& part : rest) part.side = MergeSide::kTheirs;
+      EXPECT_EQ(write_merge(ancestor, ours, after, rest), after);
+    }
+  }
+  EXPECT_GT(clean, 50);
+}
+
 }  // namespace
 }  // namespace warren
