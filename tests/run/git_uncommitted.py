@@ -198,6 +198,17 @@ class CommittedMeanwhile(Uncommitted):
                 self.git("commit", "-qm", "untracked")
                 (self.base / "file").write_text("half done\n")
 
+    def test_it_is_none_under_names_with_newlines_either(self):
+        for name in ("aa\nbb", "cc\ndd", "ee", "ff"):
+            (self.base / name).write_text("1\n")
+        self.commit("names")
+        for name in ("aa\nbb", "cc\ndd", "ee", "ff"):
+            (self.base / name).write_text(f"work {name}\n")
+        self.inside(f"{BOT} stash -q; git stash drop -q; echo 2 > other; {BOT} commit -qm two other")
+        self.commit("work")
+        self.assertNotIn(MARK, self.warren("diff", "session:s"))
+        self.assertNotIn("in the commits, not written as files", self.warren("apply", "session:s"))
+
     def test_what_the_user_has_committed_in_part_is_asked_about(self):
         self.inside(f"git checkout -q file; echo 2 > other; {BOT} commit -qm two other")
         (self.base / "file").rename(self.base / "whole")

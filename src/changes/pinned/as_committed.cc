@@ -29,7 +29,8 @@ namespace {
 constexpr std::size_t kPathsAtOnce = 200;  // in one command
 constexpr std::uint64_t kBytesToCompare = std::uint64_t{256} << 20;
 
-using Paths = std::unordered_set<std::string>;  // "/src/a"
+using Paths = std::unordered_set<std::string>;                     // "/src/a"
+using Committed = std::unordered_map<std::string, std::string>;  // the ids of files by path
 
 class Comparison {
  public:
@@ -84,7 +85,7 @@ class Comparison {
     std::optional<Paths> own = WARREN_TRY(list_between(pinned.head, agent_));
     if (!pending || !own) return Error(Code::kCorrupt, "the agent's commits are incomplete");
     std::erase_if(candidates, [&](std::size_t i) { return pending->contains(changes_[i].path); });
-    Paths committed = WARREN_TRY(list_committed(agent_, candidates));
+    Committed committed = WARREN_TRY(list_committed(agent_, candidates));
     Paths dirty = WARREN_TRY(list_dirty(agent_, candidates));
     Paths of_user = WARREN_TRY(list_committed_by_user(pinned, candidates));
     for (std::size_t i : candidates) {
@@ -141,9 +142,9 @@ class Comparison {
     return std::optional(std::move(paths));
   }
 
-  // Which of them are files in the commit. Of git's ls-tree -z: "100644 blob ID\tPATH".
-  Result<Paths> list_committed(const std::string& commit, const std::vector<std::size_t>& candidates) {
-    Paths found;
+  // Those of them that are files in the commit. Of git's ls-tree -z: "100644 blob ID\tPATH".
+  Result<Committed> list_committed(const std::string& commit, const std::vector<std::size_t>& candidates) {
+    Committed found;
     git_.set_variable("GIT_LITERAL_PATHSPECS", "1");
     for (std::size_t at = 0; at < candidates.size(); at += kPathsAtOnce) {
       std::vector<std::string> words{"ls-tree", "-z", "--full-tree", commit, "--"};
@@ -152,8 +153,9 @@ class Comparison {
       std::string listed = WARREN_TRY(git_.ask(words));
       for (std::string_view line : split_at_nul(listed)) {
         std::size_t tab = line.find('\t');
-        bool is_file = tab != line.npos && !line.starts_with(kGitTreeMode);
-        if (is_file) found.insert("/" + std::string(line.substr(tab + 1)));
+        if (tab == line.npos || line.starts_with(kGitTreeMode)) continue;
+        std::string_view node = line.substr(0, tab);
+        found.emplace("/" + std::string(line.substr(tab + 1)), node.substr(node.rfind(' ') + 1));
       }
     }
     return found;
@@ -215,24 +217,22 @@ class Comparison {
   Result<Paths> list_committed_by_user(const PinnedGit& pinned, const std::vector<std::size_t>& candidates) {
     Paths found;
     if (agent_ == pinned.head) return found;
+    std::vector<std::size_t> of_start;
     std::vector<std::string> names;
     for (std::size_t i : candidates) {
       const TreeChange& change = changes_[i];
       bool is_of_start = change.before && is_surely_older(change.before->ctime, pinned.begun);
-      if (is_of_start && !WARREN_TRY(was_applied(change))) names.push_back(change.path.substr(1));
+      if (!is_of_start || WARREN_TRY(was_applied(change))) continue;
+      of_start.push_back(i);
+      names.push_back(change.path.substr(1));
     }
     if (names.empty()) return found;
     auto tree = WARREN_TRY(HostTree::open(overlay_.base_path));
     std::unordered_map<std::string, std::string> ids = WARREN_TRY(hash_work_tree(git_, *tree, names));
-    std::string asked;
-    for (const auto& [name, id] : ids) asked += base_head_ + ":" + name + "\n";
-    if (ids.empty()) return found;
-    std::string listed = WARREN_TRY(git_.ask_with({"cat-file", "--batch-check=%(objectname)"}, asked));
-    std::string_view rest = listed;
+    Committed committed = WARREN_TRY(list_committed(base_head_, of_start));
     for (const auto& [name, id] : ids) {
-      std::string_view committed = rest.substr(0, rest.find('\n'));
-      rest.remove_prefix(std::min(rest.size(), committed.size() + 1));
-      if (committed == id) found.insert("/" + name);
+      auto in_head = committed.find("/" + name);
+      if (in_head != committed.end() && in_head->second == id) found.insert(in_head->first);
     }
     return found;
   }
