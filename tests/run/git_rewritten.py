@@ -5,11 +5,13 @@
 
 Needs root.
 """
+import os
 import pathlib
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import sandboxed
 from git import COMMIT
 from git_state import BOT, State
 
@@ -96,6 +98,47 @@ class Rewritten(State):
         self.inside(f"{STASH}; git reset -q warren/base")
         self.warren("apply", "session:s", "--no-commits", "--merge")
         self.assertEqual((self.base / "file").read_text(), text(line3="THREE", line30="HOST"))
+
+
+class OtherThanContent(State):
+    """Git compares whether a file is a program, and no other mode, owner or attribute."""
+
+    def check_stays(self, script, line="M f /file  [conflict: it was changed in the base]\n", session="s"):
+        with self.subTest(script):
+            self.inside(script, session=session)
+            self.host_commit("file", f"{script}\n")
+            self.assertEqual(self.warren("diff", f"session:{session}"), line)
+            self.assertIn("nothing was written", self.warren("apply", f"session:{session}", status=1))
+            self.assertIn(session, self.world.sessions())
+            self.assertEqual((self.base / "file").read_text(), f"{script}\n")
+            self.warren("apply", f"session:{session}", "--merge")
+            self.assertEqual((self.base / "file").read_text(), f"{script}\n")
+
+    def test_a_mode_that_the_agent_has_set_is_a_change_after_the_host_has_committed_the_file(self):
+        self.check_stays("chmod 600 file")
+        self.assertEqual((self.base / "file").stat().st_mode & 0o777, 0o600)
+
+    def test_an_owner_and_an_attribute_too(self):
+        self.check_stays("chown 1:1 file", session="owner")
+        self.assertEqual((self.base / "file").stat().st_uid, 1)
+        set_it = f"{sandboxed.PYTHON} -c 'import os; os.setxattr(\"file\", \"user.mine\", b\"1\")'"
+        self.check_stays(set_it, session="attribute")
+        self.assertEqual(os.getxattr(self.base / "file", "user.mine"), b"1")
+
+    def test_a_mode_that_is_set_while_the_session_shows_the_version_of_its_start(self):
+        self.inside("echo 1 > other")
+        self.host_commit("file", "newer\n")
+        self.inside("rm other; chmod 600 file")
+        self.assertIn("M f /file", self.warren("diff", "session:s"))
+        self.warren("apply", "session:s", status=1)
+        self.assertEqual((self.base / "file").read_text(), "newer\n")
+
+    def test_a_program_that_the_agent_has_committed_and_the_host_has_merged_is_none(self):
+        self.inside(f"chmod +x file; {COMMIT} program; echo 1 > other")
+        self.warren("apply", "session:s", "--keep")
+        self.git("merge", "-q", "--no-edit", "warren/s")
+        self.host_commit("file", "newer\n")
+        self.assertNotIn("/file", self.warren("diff", "session:s"))
 
 
 class Deleted(State):

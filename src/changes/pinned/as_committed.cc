@@ -29,7 +29,7 @@ namespace {
 constexpr std::size_t kPathsAtOnce = 200;  // in one command
 constexpr std::uint64_t kBytesToCompare = std::uint64_t{256} << 20;
 
-using Paths = std::unordered_set<std::string>;                     // "/src/a"
+using Paths = std::unordered_set<std::string>;                   // "/src/a"
 using Committed = std::unordered_map<std::string, std::string>;  // the ids of files by path
 
 class Comparison {
@@ -95,7 +95,7 @@ class Comparison {
       if (!is_as_in_head) continue;
       bool is_known = own->contains(change.path) || is_never_seen(change) || WARREN_TRY(was_frozen(change));
       is_known = is_known || of_user.contains(change.path) || WARREN_TRY(is_as_seen_first(change));
-      if (is_known && !is_replaced(change)) left_out_.insert(change.path);
+      if (is_known && !is_replaced(change) && !WARREN_TRY(has_own_metadata(change))) left_out_.insert(change.path);
       if (!is_known) change.is_set_back = !WARREN_TRY(was_known(change, pinned));
     }
     return Ok{};
@@ -200,6 +200,35 @@ class Comparison {
     std::optional<Cover> cover = WARREN_TRY(overlay_.upper.find_cover(change.place));
     std::optional<Attributes> seen = cover ? cover->seen : change.seen;
     return (cover && !seen) || (seen && is_frozen_number(seen->inode));
+  }
+
+  // Whether the mode, the owner or an extended attribute is another one than the agent saw first. Git compares only
+  // whether the owner may execute the file.
+  Result<bool> has_own_metadata(const TreeChange& change) {
+    if (!change.after) return false;
+    auto unit = WARREN_TRY(overlay_.upper.begin(UnitAccess::kRead));
+    std::optional<Cover> cover = WARREN_TRY(overlay_.upper.find_cover(change.place));
+    std::optional<Attributes> seen = cover ? cover->seen : change.seen;
+    if (seen && is_of_type(*seen, *change.after) && !is_as_git_makes_it(*change.after, *seen)) return true;
+    // The row has no extended attributes. A copy has those of the base's node, and a frozen one none.
+    XattrMap first;
+    bool is_copy = seen && change.before && !is_frozen_number(seen->inode);
+    if (is_copy) first = WARREN_TRY(read_xattrs(overlay_.base, change.before->inode));
+    XattrMap now = WARREN_TRY(read_xattrs(overlay_.upper.fs(), change.after->inode));
+    return now != first;
+  }
+
+  static bool is_of_type(const Attributes& a, const Attributes& b) { return ((a.mode ^ b.mode) & S_IFMT) == 0; }
+
+  // Git makes a file executable for those who may read it, and takes that from all.
+  static bool is_as_git_makes_it(const Attributes& file, const Attributes& seen) {
+    if (file.owner != seen.owner) return false;
+    if (file.is_symlink() || file.mode == seen.mode) return true;
+    bool is_program = (file.mode & S_IXUSR) != 0;
+    bool was_program = (seen.mode & S_IXUSR) != 0;
+    if (is_program == was_program) return false;
+    std::uint32_t made = is_program ? seen.mode | ((seen.mode & 0444U) >> 2) : seen.mode & ~0111U;
+    return file.mode == made;
   }
 
   // Whether the agent has it as it first saw it: git has only written it again.

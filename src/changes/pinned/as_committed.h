@@ -4,7 +4,9 @@
 // commit changes which A has and H lacks, is no change of the session's. It got into the upper layer because git wrote
 // it again (`reset --hard`, `checkout`, `stash`), or because commits of the agent were merged and others changed the
 // same file since. Writing it to the base would revert newer work. If the agent has commits of its own, so is what was
-// the user's uncommitted work at the start, and the user has committed since: git put it aside in the session.
+// the user's uncommitted work at the start, and the user has committed since: git put it aside in the session. A file
+// whose mode, owner or extended attributes are not those that the agent saw first is a change all the same: git does
+// not compare them.
 //
 // Others are set back (TreeChange::is_set_back): the agent did not commit them, and the base's newer version did show.
 // That is a conflict, since git may have done it; so is what was not compared. It is none if the agent certainly had
