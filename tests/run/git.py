@@ -15,7 +15,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import sandboxed
 
 WHO = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
-COMMIT = "git -c user.name=bot -c user.email=bot@example.org commit -qam"
+BOT = "git -c user.name=bot -c user.email=bot@example.org"
+COMMIT = f"{BOT} commit -qam"
 
 
 class Git(unittest.TestCase):
@@ -281,6 +282,83 @@ class Worktree(Git):
         done = self.world.warren("apply", "session:m", cwd=sub)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.git("log", "--format=%s", "-1", "warren/m", cwd=sub), "inside")
+
+    def split_index(self, tree):
+        for words in (("config", "core.splitIndex", "true"), ("config", "splitIndex.maxPercentChange", "100"),
+                      ("update-index", "--split-index")):
+            self.git(*words, cwd=tree)
+        folder = pathlib.Path(self.git("rev-parse", "--absolute-git-dir", cwd=tree))
+        self.assertTrue(list(folder.glob("sharedindex.*")))
+
+    def test_a_split_index_works(self):
+        self.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", self.base, "sub")
+        for session, tree in (("w", self.tree), ("m", self.base / "sub")):
+            with self.subTest(session):
+                self.split_index(tree)
+                (tree / "file").write_text("of the user\n")
+                done = self.inside(f"git status --short; echo 1 > new; git add new; {BOT} commit -qm new; git status --short",
+                                   cwd=tree, session=session)
+                self.assertEqual(done.stdout, " M file\n M file\n")
+                self.world.warren("apply", f"session:{session}", cwd=tree)
+                self.assertEqual(self.git("show", "--format=", "--name-only", f"warren/{session}", cwd=tree), "new")
+
+    def test_stashes_and_logs_are_those_of_the_start(self):
+        (self.tree / "file").write_text("put aside\n")
+        self.git("stash", "-q", cwd=self.tree)
+        self.git("checkout", "-q", "-b", "other", cwd=self.tree)
+        done = self.inside("git stash list; git stash show -p | grep '^+put'; git checkout -q -; git branch --show-current",
+                           cwd=self.tree)
+        self.assertEqual(done.stdout, "stash@{0}: WIP on fix: " + self.git("log", "-1", "--format=%h first") +
+                         "\n+put aside\nfix\n")
+        self.assertNotIn("stash", done.stderr)
+        self.inside("git stash pop -q; cat file", cwd=self.tree)
+        self.assertIn("put aside", self.git("stash", "show", "-p", cwd=self.tree))
+
+    def conflict(self):
+        """Commits of which the older ones can be neither reverted nor picked without a conflict."""
+        for text in ("2\n", "3\n"):
+            (self.tree / "file").write_text(text)
+            self.commit(text.strip(), cwd=self.tree)
+
+    def begin(self, *words):
+        with self.assertRaises(AssertionError):
+            self.git(*words, cwd=self.tree)
+        self.assertRegex(self.git("status", cwd=self.tree), "currently (reverting|rebasing)|in progress")
+
+    def check_goes_on(self, words, end, said):
+        self.conflict()
+        self.begin(*words)
+        done = self.inside(f"echo merged > file; git add file; GIT_EDITOR=true {BOT} {end}; git log --format=%s -1; "
+                           "git status --short", cwd=self.tree)
+        self.assertIn(said, done.stdout.splitlines()[-1])
+        self.assertNotIn("under way", self.world.warren("apply", "session:s", "-n").stderr)
+
+    def test_a_revert_that_is_under_way_at_the_start_goes_on(self):
+        self.check_goes_on(("revert", "--no-edit", "HEAD~1"), "revert --continue", "Revert")
+
+    def test_a_rebase_that_is_under_way_at_the_start_goes_on(self):
+        self.check_goes_on(("rebase", "--onto", "HEAD~2", "HEAD~1"), "rebase --continue", "3")
+
+    def test_a_rebase_by_patches_that_is_under_way_at_the_start_goes_on(self):
+        self.check_goes_on(("rebase", "--apply", "--onto", "HEAD~2", "HEAD~1"), "rebase --continue", "3")
+
+    def test_what_is_under_way_at_the_start_is_no_question(self):
+        self.conflict()
+        self.begin("revert", "--no-edit", "HEAD~1")
+        self.inside("echo 1 > new", cwd=self.tree)
+        self.assertIn("1 added", self.apply())
+        self.assertEqual(self.world.sessions(), [])
+
+    def test_more_than_git_keeps_there_is_an_error(self):
+        own = self.base / ".git/worktrees/fix/rebase-merge"
+        own.mkdir()
+        with open(own / "patch", "w") as file:
+            file.truncate(17 << 20)
+        done = self.world.run("--session", "s", "--", "true", cwd=self.tree)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("rebase-merge/patch", done.stderr)
+        self.assertIn("more than the limit of 16", done.stderr)
+        self.assertEqual(self.world.sessions(), [])
 
     def test_a_repository_elsewhere_that_does_not_name_its_work_tree_is_said_not_to_work(self):
         tree = self.world.home / "tree"

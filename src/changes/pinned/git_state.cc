@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "base/ascii.h"
-#include "base/below.h"
 #include "base/clock.h"
 #include "base/path.h"
+#include "changes/pinned/git_state_files.h"
 #include "changes/pinned/pinned_git.h"
 #include "fs/list_dir.h"
 #include "fs/path_ops.h"
@@ -17,22 +17,10 @@ namespace warren {
 namespace {
 
 constexpr std::string_view kRepositoryDir = "/.git";
-// Directories of the state. All others go on showing the base's.
-constexpr std::string_view kStateDirs[] = {"rebase-merge", "rebase-apply", "sequencer", "reftable"};
+constexpr std::string_view kReferenceTables = "reftable";
 // Git keeps these for each worktree, and never packs them.
 constexpr std::string_view kLooseOnly[] = {"refs/bisect/", "refs/worktree/", "refs/rewritten/"};
-// Git appends to these logs. The list of stashes is one, and `git checkout -` reads that of HEAD.
-constexpr std::string_view kLogsDir = "logs";
-constexpr std::string_view kBranchLogs = "logs/refs/heads";
-constexpr std::uint64_t kLogsBytes = std::uint64_t{64} << 20;  // of all that are copied
 constexpr int kStateDepth = 64;
-
-template <class Names>
-bool is_one_of(std::string_view name, const Names& names) {
-  return std::find(std::begin(names), std::end(names), name) != std::end(names);
-}
-
-bool is_index(std::string_view name) { return name == "index" || name.starts_with("sharedindex."); }
 
 // An error that says that the repository is not one that we copy, or that it changes just now.
 bool is_odd(const Error& error) {
@@ -43,7 +31,7 @@ bool is_odd(const Error& error) {
 
 class StateReader {
  public:
-  explicit StateReader(FileSystem& base) : base_(base) {}
+  explicit StateReader(FileSystem& base) : base_(base), files_(base, kRepositoryDir, state_.nodes) {}
 
   Result<GitState> read() {
     state_.begun = SystemClock().now();  // compared with the times of the host's files
@@ -52,7 +40,8 @@ class StateReader {
     std::vector<DirEntry> entries = WARREN_TRY(list_dir(base_, state_.dir.inode, DirDetail::kNames));
     if (entries.size() > limits::kGitStateFiles) return odd(".git");
     WARREN_TRY(read_references());
-    std::stable_partition(entries.begin(), entries.end(), [](const DirEntry& entry) { return !is_index(entry.name); });
+    std::stable_partition(entries.begin(), entries.end(),
+                          [](const DirEntry& entry) { return !is_git_index(entry.name); });
     for (const DirEntry& entry : entries) WARREN_TRY(add_top(entry.name));
     if (!has_objects_) return odd("objects");
     if (!has_index_) state_.time = head_time_;
@@ -78,28 +67,16 @@ class StateReader {
 
   static std::string path_in_base(std::string_view path) { return join_path(kRepositoryDir, path); }
 
-  Result<std::string> read(std::string_view path, std::uint64_t bytes_max) {
-    return read_file(base_, path_in_base(path), {.size_bytes_max = bytes_max});
-  }
-
-  Result<std::optional<Attributes>> find(std::string_view path) {
-    Result<Attributes> found = lstat(base_, path_in_base(path));
-    if (found.ok()) return std::optional(*found);
-    Code code = found.error().code();
-    if (code == Code::kNotFound || code == Code::kNotDirectory) return std::optional<Attributes>();
-    return std::move(found).take_error();
-  }
-
   Status read_references() {
-    std::optional<Attributes> head = WARREN_TRY(find("HEAD"));
-    std::optional<Attributes> refs = WARREN_TRY(find("refs"));
-    std::optional<Attributes> packed = WARREN_TRY(find("packed-refs"));
+    std::optional<Attributes> head = WARREN_TRY(files_.find("HEAD"));
+    std::optional<Attributes> refs = WARREN_TRY(files_.find("refs"));
+    std::optional<Attributes> packed = WARREN_TRY(files_.find("packed-refs"));
     if (!head || !head->is_file() || !refs || !refs->is_directory() || (packed && !packed->is_file()))
       return odd("HEAD");
     head_time_ = head->mtime;
-    std::string text = WARREN_TRY(read("HEAD", limits::kGitRefBytes));
+    std::string text = WARREN_TRY(files_.read("HEAD", limits::kGitRefBytes));
     if (packed) {
-      std::string listed = WARREN_TRY(read("packed-refs", limits::kGitPackedRefsBytes));
+      std::string listed = WARREN_TRY(files_.read("packed-refs", limits::kGitPackedRefsBytes));
       state_.references = parse_packed_references(listed);
       if (state_.references.size() >= limits::kGitRefs) return odd("packed-refs");
     }
@@ -137,7 +114,7 @@ class StateReader {
   }
 
   Status add_reference(const std::string& path, const Attributes& as) {
-    std::string text = WARREN_TRY(read(path, limits::kGitRefBytes));
+    std::string text = WARREN_TRY(files_.read(path, limits::kGitRefBytes));
     std::string_view line = trimmed(text, kWhitespace);
     bool is_loose = std::any_of(std::begin(kLooseOnly), std::end(kLooseOnly),
                                 [&](std::string_view prefix) { return path.starts_with(prefix); });
@@ -164,76 +141,30 @@ class StateReader {
     if (name == "HEAD" || name == "refs" || name == "packed-refs" || name.ends_with(".lock")) return Ok{};
     if (name == kPinRecord || name == kAppliedRecord || name == kBroughtRecord) return Ok{};
     if (name == "commondir" || name == "gitdir") return odd(name);  // of a worktree's
-    std::optional<Attributes> node = WARREN_TRY(find(name));
+    std::optional<Attributes> node = WARREN_TRY(files_.find(name));
     if (!node) return Ok{};
-    if (node->is_directory() && is_one_of(name, kStateDirs)) return add_tree(name, *node, 0);
-    if (node->is_directory() && name == kLogsDir) return add_logs(name, *node, 0);
+    if (node->is_directory() && (is_under_way_dir(name) || name == kReferenceTables))
+      return files_.add_tree(name, *node);
+    if (node->is_directory() && name == kGitLogsDir) return files_.add_logs(name, *node);
     if (node->is_directory()) {
       has_objects_ = has_objects_ || name == "objects";
       add({name, *node, true, {}});
       return Ok{};
     }
     if (node->is_symlink()) return add_link(name, *node);
-    return node->is_file() ? add_file(name, *node) : Status(Ok{});
+    if (!node->is_file()) return Ok{};
+    if (name == "index") {
+      has_index_ = true;
+      state_.time = node->mtime;
+    }
+    return files_.add_file(name, *node);
   }
 
   Status add_link(const std::string& name, const Attributes& node) {
-    if (is_index(name)) return odd(name);
+    if (is_git_index(name)) return odd(name);
     has_objects_ = has_objects_ || name == "objects";
     std::string target = WARREN_TRY(base_.read_link(node.inode));
     add({name, node, false, std::move(target)});
-    return Ok{};
-  }
-
-  Status add_file(const std::string& path, const Attributes& node) {
-    std::uint64_t bytes_max = is_index(path) ? limits::kGitIndexBytes : limits::kGitStateFileBytes;
-    bool is_left_out = node.size > bytes_max && path.find('/') == path.npos && !is_index(path) && path != "config";
-    if (is_left_out) return Ok{};  // not of git: it has no file of that size but the index
-    if (path == "index") {
-      has_index_ = true;
-      state_.time = node.mtime;
-    }
-    std::string content = WARREN_TRY(read(path, bytes_max));
-    add({path, node, false, std::move(content)});
-    return Ok{};
-  }
-
-  Status add_tree(const std::string& dir, const Attributes& as, int depth) {
-    if (depth > kStateDepth) return odd(dir);
-    add({dir, as});
-    std::vector<std::string> names = WARREN_TRY(list_names(base_, as.inode));
-    for (const std::string& name : names) {
-      std::string path = join_path(dir, name);
-      std::optional<Attributes> node = WARREN_TRY(find(path));
-      if (state_.nodes.size() > limits::kGitStateFiles) return odd(dir);
-      if (node && node->is_directory()) WARREN_TRY(add_tree(path, *node, depth + 1));
-      if (node && node->is_file()) WARREN_TRY(add_file(path, *node));
-    }
-    return Ok{};
-  }
-
-  static bool has_state_logs(std::string_view dir) {
-    return dir == kLogsDir || dir == "logs/refs" || is_at_or_below(dir, kBranchLogs);
-  }
-
-  // Those of HEAD, the stash and the branches; others, such as those of remote branches, go on showing the base's. So
-  // do all in a directory with too many. One that is too long is left out.
-  Status add_logs(const std::string& dir, const Attributes& as, int depth) {
-    std::vector<std::string> names = WARREN_TRY(list_names(base_, as.inode));
-    bool are_shown =
-        !has_state_logs(dir) || depth > kStateDepth || state_.nodes.size() + names.size() > limits::kGitStateFiles;
-    add({dir, as, are_shown, {}});
-    if (are_shown) return Ok{};
-    for (const std::string& name : names) {
-      std::string path = join_path(dir, name);
-      std::optional<Attributes> node = WARREN_TRY(find(path));
-      if (node && node->is_directory()) WARREN_TRY(add_logs(path, *node, depth + 1));
-      bool is_log =
-          node && node->is_file() && node->size <= limits::kGitStateFileBytes && node->size <= log_bytes_left_;
-      if (!is_log) continue;
-      log_bytes_left_ -= node->size;
-      WARREN_TRY(add_file(path, *node));
-    }
     return Ok{};
   }
 
@@ -241,9 +172,9 @@ class StateReader {
 
   FileSystem& base_;
   GitState state_;
+  GitStateFiles files_;
   Timestamp head_time_;
   std::size_t seen_ = 0;
-  std::uint64_t log_bytes_left_ = kLogsBytes;
   bool has_index_ = false;
   bool has_objects_ = false;
 };

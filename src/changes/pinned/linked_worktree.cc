@@ -16,8 +16,10 @@
 #include "base/path.h"
 #include "changes/git/git.h"
 #include "changes/pinned/git_rest.h"
+#include "changes/pinned/git_state_files.h"
 #include "changes/pinned/pinned_git.h"
 #include "fs/host/host_fs.h"
+#include "fs/list_dir.h"
 #include "fs/path_ops.h"
 #include "fs/tree_ops.h"
 #include "os/files/host_files.h"
@@ -26,10 +28,11 @@
 namespace warren {
 namespace {
 
-constexpr std::size_t kGitFileBytes = 8192;                     // a file that names a path
-constexpr std::size_t kGitStateBytes = std::size_t{256} << 20;  // the index, lists of references
-constexpr const char* kCopied[] = {"index", "ORIG_HEAD", "MERGE_HEAD", "MERGE_MSG", "CHERRY_PICK_HEAD"};
+constexpr std::size_t kGitFileBytes = 8192;  // a file that names a path
 constexpr const char* kCopiedFromCommon[] = {"info/exclude", "info/attributes", "shallow", "description"};
+// Files at the top of a worktree's directory, or a submodule's, that are made anew, or that are ours.
+constexpr std::string_view kMade[] = {"HEAD",   "packed-refs", "config",       "commondir",   "gitdir",
+                                      "locked", kPinRecord,    kAppliedRecord, kBroughtRecord};
 
 bool is_of_user(const struct stat& info) { return info.st_uid == ::geteuid(); }
 
@@ -115,8 +118,8 @@ Result<Timestamp> find_state_time(const std::string& git_dir) {
 // Collects the files of the repository.
 class WorktreeReader {
  public:
-  WorktreeReader(const std::string& base, const LinkedWorktree& worktree)
-      : base_(base), worktree_(worktree), git_(base) {}
+  WorktreeReader(const std::string& base, const LinkedWorktree& worktree, FileSystem& own)
+      : base_(base), worktree_(worktree), own_(own), git_(base) {}
 
   Result<WorktreeRepository> read() {
     std::string references = WARREN_TRY(list_references(git_));
@@ -126,8 +129,9 @@ class WorktreeReader {
     add("packed-refs", "# pack-refs with: sorted \n" + references);
     add(kPinRecord, WARREN_TRY(make_record(git_, references)));
     add("objects/info/alternates", alternates_text(worktree_.common + "/objects"));
-    for (const char* name : kCopied) WARREN_TRY(add_if_there(worktree_.git_dir, name));
-    for (const char* name : kCopiedFromCommon) WARREN_TRY(add_if_there(worktree_.common, name));
+    WARREN_TRY(add_state().within(quote(worktree_.git_dir)));
+    if (!is_submodule()) WARREN_TRY(add_logs_of_references().within(quote(worktree_.common)));
+    for (const char* name : kCopiedFromCommon) WARREN_TRY(add_if_there(name));
     WARREN_TRY(add_settings());
     found_.time = WARREN_TRY(find_state_time(worktree_.git_dir));
     return std::move(found_);
@@ -138,21 +142,63 @@ class WorktreeReader {
     found_.files.emplace_back(fmt::format("/.git/{}", path), std::move(content));
   }
 
-  Status add_if_there(const std::string& dir, const char* path) {
-    std::optional<std::string> content = WARREN_TRY(find_content(dir, path, kGitStateBytes));
+  bool is_submodule() const { return worktree_.git_dir == worktree_.common; }
+
+  // The index, what is under way, and logs.
+  Status add_state() {
+    std::vector<GitStateNode> nodes;
+    GitStateFiles files(own_, "/", nodes);
+    Attributes top = WARREN_TRY(lstat(own_, "/"));
+    std::vector<std::string> names = WARREN_TRY(list_names(own_, top.inode));
+    if (names.size() > limits::kGitStateFiles)
+      return Error(Code::kLimit, fmt::format("there are more than {} files", limits::kGitStateFiles));
+    for (const std::string& name : names) {
+      bool is_made = std::find(std::begin(kMade), std::end(kMade), name) != std::end(kMade) || name.ends_with(".lock");
+      std::optional<Attributes> node = WARREN_TRY(files.find(name));
+      if (is_made || !node) continue;
+      if (node->is_file()) WARREN_TRY(files.add_file(name, *node));
+      else if (node->is_directory() && is_under_way_dir(name)) WARREN_TRY(files.add_tree(name, *node));
+      else if (node->is_directory() && name == kGitLogsDir) WARREN_TRY(files.add_logs(name, *node));
+    }
+    return add_files(std::move(nodes));
+  }
+
+  // All worktrees of a repository have the stash and the branches together, and a HEAD of their own.
+  Status add_logs_of_references() {
+    std::unique_ptr<HostFs> common = WARREN_TRY(HostFs::open(worktree_.common));
+    std::vector<GitStateNode> nodes;
+    GitStateFiles files(*common, "/", nodes);
+    std::optional<Attributes> logs = WARREN_TRY(files.find(kGitLogsOfReferences));
+    if (logs && logs->is_directory()) WARREN_TRY(files.add_logs(std::string(kGitLogsOfReferences), *logs));
+    return add_files(std::move(nodes));
+  }
+
+  Status add_files(std::vector<GitStateNode> nodes) {
+    for (GitStateNode& node : nodes) {
+      if (node.as.is_file()) add(node.path, std::move(node.content));
+    }
+    return Ok{};
+  }
+
+  // From the main repository, unless it is there already.
+  Status add_if_there(const char* path) {
+    std::string whole = fmt::format("/.git/{}", path);
+    bool is_there =
+        std::any_of(found_.files.begin(), found_.files.end(), [&](const auto& file) { return file.first == whole; });
+    if (is_there) return Ok{};
+    std::optional<std::string> content = WARREN_TRY(find_content(worktree_.common, path, limits::kGitStateFileBytes));
     if (content) add(path, *std::move(content));
     return Ok{};
   }
 
   // The settings of the worktree, as git sees them, without those that belong to the main repository's layout.
   Status add_settings() {
-    std::optional<std::string> common = WARREN_TRY(find_content(worktree_.common, "config", kGitStateBytes));
+    std::optional<std::string> common =
+        WARREN_TRY(find_content(worktree_.common, "config", limits::kGitStateFileBytes));
     std::string text = std::move(common).value_or("");
-    WARREN_TRY(add_if_there(worktree_.git_dir, "config.worktree"));
     if (!text.empty() && !text.ends_with('\n')) text += '\n';
     text += "[core]\n\tbare = false\n";
-    bool is_submodule = worktree_.git_dir == worktree_.common;
-    if (is_submodule) text += fmt::format("\tworktree = {}\n", setting_value(base_));
+    if (is_submodule()) text += fmt::format("\tworktree = {}\n", setting_value(base_));
     bool has_hooks_path = text.find("hooksPath") != text.npos || text.find("hookspath") != text.npos;
     if (!has_hooks_path) text += fmt::format("\thooksPath = {}\n", setting_value(worktree_.common + "/hooks"));
     add("config", std::move(text));
@@ -161,13 +207,14 @@ class WorktreeReader {
 
   const std::string& base_;
   const LinkedWorktree& worktree_;
+  FileSystem& own_;  // the worktree's directory of the repository
   Git git_;
   WorktreeRepository found_;
 };
 
 // Whether the settings of a repository say that `base` is its work tree, as those of submodules do.
 bool names_work_tree(const std::string& git_dir, const std::string& base) {
-  Result<std::optional<std::string>> settings = find_content(git_dir, "config", kGitStateBytes);
+  Result<std::optional<std::string>> settings = find_content(git_dir, "config", limits::kGitStateFileBytes);
   if (!settings.ok() || !*settings) return false;
   Result<std::string> named = Git(base).ask_with({"config", "--file", "-", "--get", "core.worktree"}, **settings);
   return named.ok() && resolved(git_dir, *named) == base;
@@ -222,7 +269,7 @@ Result<WorktreeRepository> read_worktree_repository(const std::string& base, con
   std::unique_ptr<HostFs> outside = WARREN_TRY(HostFs::open(worktree.git_dir));
   WorktreeRepository found;
   WARREN_TRY(read_git_at_rest(*outside, "/", rest_with_pauses(clock), [&]() -> Status {
-    found = WARREN_TRY(WorktreeReader(base, worktree).read());
+    found = WARREN_TRY(WorktreeReader(base, worktree, *outside).read());
     return Ok{};
   }));
   return found;
@@ -237,6 +284,7 @@ Status write_worktree_repository(FileSystem& fs, const WorktreeRepository& repos
     WARREN_TRY(make_dirs(fs, dir));
   SetTime made = SetTime::to(repository.time);
   for (const auto& [path, content] : repository.files) {
+    WARREN_TRY(make_dirs(fs, split_parent(path).parent));
     WARREN_TRY(write_file(fs, path, as_bytes(content)));
     WARREN_TRY(set_times(fs, path, made, made, Follow::kNo));
   }

@@ -25,6 +25,8 @@ namespace warren {
 namespace limits {
 inline constexpr std::uint64_t kGitIndexBytes = std::uint64_t{256} << 20;
 inline constexpr std::uint64_t kGitStateFileBytes = std::uint64_t{16} << 20;  // any other file of the state
+inline constexpr std::uint64_t kGitStateBytes = 2 * kGitIndexBytes;           // all of them together
+inline constexpr std::uint64_t kGitLogsBytes = std::uint64_t{64} << 20;       // all logs that are copied
 inline constexpr std::size_t kGitStateFiles = 10'000;
 }  // namespace limits
 
