@@ -149,6 +149,48 @@ class Diff(Case):
         self.assertEqual(done.stderr, f"Using agent: a\nBase: {self.base}\n".encode())
 
 
+class SlowReader(Case):
+    LINES = "".join(f"line {i}\n" for i in range(60_000))
+
+    def log_bytes(self):
+        return sum(path.stat().st_size for path in self.w.root.rglob("*-wal"))
+
+    def test_whoever_reads_slowly_does_not_make_the_log_grow(self):
+        self.fill(a="1\n")
+        self.write("/big", self.LINES)
+        point = self.w.mount()
+        for words in (("diff", self.w.id, "-p"), ("apply", self.w.id, "--as-patch", "-")):
+            with self.subTest(words[0]), subprocess.Popen([mounted.program(), *words], cwd=self.w.home, env=self.w.environment(),
+                                                          stdout=subprocess.PIPE) as reading:
+                first = reading.stdout.read(1)
+                most = 0
+                for _ in range(160):
+                    with open(f"{point}/passing", "wb") as file:
+                        file.write(os.urandom(1 << 20))
+                        file.flush()
+                        os.fsync(file.fileno())
+                    most = max(most, self.log_bytes())
+                self.assertLess(most, 128 << 20)
+                shown = (first + reading.stdout.read()).decode()
+                self.assertEqual(shown.count("\n+line "), 60_000)
+                self.assertEqual(reading.wait(timeout=60), 0)
+        self.w.umount(point)
+
+    def test_a_full_disk_for_temporary_files_is_named(self):
+        self.fill(a="1\n")
+        self.write("/big", self.LINES)
+        small = self.w.home / "small"
+        small.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", small], check=True)
+        self.addCleanup(subprocess.run, ["umount", small], check=True)
+        environment = self.w.environment() | {"TMPDIR": str(small)}
+        done = subprocess.run([mounted.program(), "diff", self.w.id, "-p"], cwd=self.w.home, env=environment, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("temporary file (in $TMPDIR, or else in /tmp): write: No space left on device", done.stderr)
+        done = subprocess.run([mounted.program(), "diff", self.w.id], cwd=self.w.home, env=environment, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout), (0, "A f /big\n"), done.stderr)
+
+
 class Speed(Case):
     def test_ten_thousand_changed_files(self):
         for i in range(10_000):

@@ -101,7 +101,10 @@ void print_applied(Context& context, const Arguments& args, const AgentOverlay& 
 }
 
 Result<Exit> write_patch_file(Context& context, const std::string& file, const AgentOverlay& overlay,
-                              const std::vector<TreeChange>& changes) {
+                              std::vector<TreeChange>& changes) {
+  auto view = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));  // one for all files
+  std::vector<std::string> left_out = WARREN_TRY(leave_out_vanished(overlay, {}, changes));
+  print_vanished(context.err, left_out);
   if (file == "-") {
     WARREN_TRY(write_patch(overlay, changes, [&](std::string_view text) {
       context.out.text(text);
@@ -121,10 +124,10 @@ Result<Exit> write_patch_file(Context& context, const std::string& file, const A
 Result<Exit> write_elsewhere(Context& context, const Arguments& args, const AgentOverlay& overlay,
                              std::vector<TreeChange>& changes, PrivilegedPaths privileged) {
   if (auto file = args.find("as-patch")) {
-    auto view = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));  // one for all files
-    std::vector<std::string> left_out = WARREN_TRY(leave_out_vanished(overlay, {}, changes));
-    print_vanished(context.err, left_out);
-    return write_patch_file(context, *file, overlay, changes);
+    context.out.hold();  // the session's log grows as long as the transaction lasts
+    Result<Exit> done = write_patch_file(context, *file, overlay, changes);
+    WARREN_TRY(context.out.release());
+    return done;
   }
   if (auto branch = args.find("as-branch")) {
     if (!WARREN_TRY(agrees_to_base(context, args, overlay))) return Exit::kFailed;

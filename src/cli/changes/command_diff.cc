@@ -117,6 +117,7 @@ Status print_patch(Output& out, const AgentOverlay& overlay, const std::vector<T
   return write_patch(overlay, changes, sink, out.is_terminal() ? BinaryContent::kMentioned : BinaryContent::kIncluded);
 }
 
+// All of it is of one moment. The output is to be held: the session's log grows as long as the transaction lasts.
 Status show(Context& context, const Arguments& args, const AgentOverlay& overlay, std::vector<TreeChange>& changes,
             const std::vector<std::string>& paths) {
   Output& out = context.out;
@@ -176,9 +177,12 @@ Result<Exit> run_diff(Context& context, const Arguments& given) {
   WARREN_TRY(record_reading(*opened.agent, "diff", paths));
   {
     bool is_for_people = !args.has("json") && !args.has("name-only") && !args.has("null") && !args.has("no-pager");
+    context.out.hold();
+    Status shown = show(context, args, opened.overlay, changes, paths);
     std::optional<Paged> paged;
-    if (is_for_people) paged.emplace(context);
-    WARREN_TRY(show(context, args, opened.overlay, changes, paths));
+    if (is_for_people && shown.ok()) paged.emplace(context);
+    WARREN_TRY(context.out.release());
+    WARREN_TRY(std::move(shown));
     if (is_for_people && changes.empty() && paths.empty()) mention_finished(context, args);
   }
   return args.has("exit-code") && !changes.empty() ? Exit::kFailed : Exit::kOk;

@@ -7,6 +7,7 @@
 #include "base/format_size.h"
 #include "base/printable.h"
 #include "os/error.h"
+#include "os/processes/capture.h"
 #include "os/terminal.h"
 
 namespace warren::cli {
@@ -26,6 +27,9 @@ std::string_view code_of(Ink ink) {
   }
   return "";
 }
+
+// Whoever has a small disk for temporary files learns how to choose another one.
+constexpr const char* kHeldAway = "write the output to a temporary file (in $TMPDIR, or else in /tmp)";
 
 constexpr std::string_view kPlainAgain = "\x1b[0m";
 
@@ -116,18 +120,51 @@ Status Output::finish() {
 }
 
 void Output::flush() {
-  std::string_view rest = buffer_;
-  while (!rest.empty()) {
-    ssize_t count = ::write(fd_, rest.data(), rest.size());
+  if (is_held_) write_held(buffer_);
+  else write_out(buffer_);
+  buffer_.clear();
+}
+
+void Output::write_out(std::string_view bytes) {
+  while (!bytes.empty()) {
+    ssize_t count = ::write(fd_, bytes.data(), bytes.size());
     if (count >= 0) {
-      rest.remove_prefix(static_cast<std::size_t>(count));
+      bytes.remove_prefix(static_cast<std::size_t>(count));
     } else if (errno != EINTR) {
       reader_is_gone_ = errno == EPIPE;
       status_ = system_error(errno, "write to standard output");
       break;
     }
   }
-  buffer_.clear();
+}
+
+void Output::write_held(std::string_view bytes) {
+  auto put = [&]() -> Status {
+    if (!held_.is_open()) held_ = WARREN_TRY(open_scratch_file());
+    return write_all(held_.get(), as_bytes(bytes));
+  };
+  status_ = put().within(kHeldAway);
+}
+
+void Output::hold() {
+  flush();
+  is_held_ = true;
+}
+
+Status Output::release() {
+  if (held_.is_open() && status_.ok()) flush();
+  is_held_ = false;
+  Fd held = std::move(held_);
+  if (!held.is_open()) return status_;
+  if (status_.ok() && ::lseek(held.get(), 0, SEEK_SET) != 0) status_ = system_error(errno, "read a temporary file");
+  std::string part(kBufferBytes, '\0');
+  while (status_.ok()) {
+    Result<std::size_t> count = read_full(held.get(), as_mutable_bytes(part)).within("read a temporary file");
+    if (!count.ok()) status_ = std::move(count).take_error();
+    if (!count.ok() || *count == 0) break;
+    write_out(std::string_view(part).substr(0, *count));
+  }
+  return status_;
 }
 
 }  // namespace warren::cli

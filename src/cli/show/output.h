@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "cli/syntax/values.h"
+#include "os/fd.h"
 
 namespace warren::cli {
 
@@ -59,10 +60,16 @@ class Output {
   bool reader_is_gone() const { return reader_is_gone_; }  // the pipe was closed
   Status status() const { return status_; }
   void flush();  // before something is written to another output that belongs after it
+  // From now on, everything goes to a scratch file, until release() writes it: for what is read in a transaction, which
+  // must not last as long as a slow reader takes. Released without an error only if the file took everything.
+  void hold();
+  Status release();
   Status finish();
 
  private:
   std::string guarded(std::string_view text) const;
+  void write_out(std::string_view bytes);  // to whatever the descriptor leads to
+  void write_held(std::string_view bytes);
 
   int fd_;
   bool is_terminal_;
@@ -73,6 +80,8 @@ class Output {
   Sizes sizes_ = Sizes::kForPeople;
   bool reader_is_gone_ = false;
   std::string buffer_;
+  bool is_held_ = false;
+  Fd held_;  // open from the first full buffer on
   Status status_ = Ok{};
 };
 
