@@ -361,6 +361,25 @@ class Programs(Case):
         marked = {line.split("  [")[0].split()[-1] for line in self.w.lines("**") if "[runs by itself: " in line}
         self.assertEqual(marked, {"/tools/clean.sh", "/tools/settings", "/hooks/x"})
 
+    def test_what_settings_of_remotes_and_submodules_run_is_marked(self):
+        named = {"tools/up.sh": ("submodule.one.update", f"!{self.base}/tools/up.sh"),
+                 "two/up.sh": ("submodule.two.update", "!./up.sh -v"),
+                 "tools/pack.sh": ("remote.origin.uploadpack", "./tools/pack.sh"),
+                 "tools/receive.sh": ("remote.origin.receivepack", "sh tools/receive.sh"),
+                 "tools/transport.sh": ("remote.other.url", "ext::./tools/transport.sh %S"),
+                 "bare.git/hooks/update": ("remote.other.pushurl", "./bare.git"),
+                 "file.git/hooks/update": ("remote.other.pushurl", f"file://{self.base}/file.git")}
+        harmless = {"checkout": ("submodule.three.update", "checkout"), "three": ("submodule.three.url", "./three"),
+                    "heads": ("remote.origin.fetch", "+heads:heads")}
+        files = [*named, *harmless]
+        self.fill(**{name.replace("/", "__"): "x\n" for name in files})
+        overlaid.git("init", "-q", ".", cwd=self.base)
+        for name, value in (named | harmless).values():
+            overlaid.git("config", "--add", name, value, cwd=self.base)
+        self.w.change(lambda p: [overlaid.write(f"{p}/{name}", "changed\n") for name in files])
+        marked = {line.split("  [")[0].split()[-1] for line in self.w.lines("**") if "[runs by itself: " in line}
+        self.assertEqual(marked, {f"/{name}" for name in named})
+
     def test_what_everybody_can_write_is_marked(self):
         self.fill(a="1\n", b="1\n")
         self.w.change(lambda p: (os.chmod(p + "/a", 0o666), os.chmod(p + "/b", 0o600)))

@@ -17,10 +17,24 @@
 namespace warren {
 namespace {
 
-// What these say is not a command or a file of the tree.
-bool is_about_other_things(std::string_view key) {
-  constexpr std::string_view kOther[] = {"branch.", "remote.", "user.", "submodule.", "url.", "color."};
-  return std::any_of(std::begin(kOther), std::end(kOther), [&](std::string_view one) { return key.starts_with(one); });
+// Of these sections only some variables are a command, or a repository that git runs the hooks of.
+bool is_about_other_things(std::string_view key, std::string_view value) {
+  constexpr std::string_view kOther[] = {"branch.", "user.", "url.", "color."};
+  constexpr std::string_view kOfRemotes[] = {"uploadpack", "receivepack", "vcs", "url", "pushurl"};
+  auto starts = [&](std::string_view one) { return key.starts_with(one); };
+  if (std::any_of(std::begin(kOther), std::end(kOther), starts)) return true;
+  std::string_view variable = key.substr(key.rfind('.') + 1);
+  if (key.starts_with("submodule.")) return variable != "update" || !value.starts_with('!');
+  bool is_of_remote = std::find(std::begin(kOfRemotes), std::end(kOfRemotes), variable) != std::end(kOfRemotes);
+  return key.starts_with("remote.") && !is_of_remote;
+}
+
+// Of a URL, the path or the command that git finds on this machine: "ext::./run", "file:///srv/a".
+std::string_view without_transport(std::string_view word) {
+  constexpr std::string_view kFile = "file://";
+  if (word.starts_with(kFile)) return word.substr(kFile.size());
+  std::size_t at = word.find("::");
+  return at == word.npos ? word : word.substr(at + 2);
 }
 
 std::vector<std::string_view> words_of(std::string_view value) {
@@ -34,10 +48,17 @@ std::vector<std::string_view> words_of(std::string_view value) {
   return words;
 }
 
-// As git would find it: from the top of the work tree, or from .git for a file that is included.
-std::string path_in_tree(std::string_view word, std::string_view key, const std::string& base, const std::string& top) {
-  bool is_include = key.starts_with("include.") || key.starts_with("includeif.");
-  std::string from = is_include ? top + "/.git" : top;
+// Where git would look for it, below the top of the work tree: in .git for a file that is included, and in a submodule
+// for its command. "" is the top.
+std::string dir_of_setting(std::string_view key) {
+  constexpr std::string_view kSubmodule = "submodule.";
+  if (key.starts_with("include.") || key.starts_with("includeif.")) return "/.git";
+  if (!key.starts_with(kSubmodule)) return "";
+  key.remove_prefix(kSubmodule.size());
+  return fmt::format("/{}", key.substr(0, key.rfind('.')));  // its name, which is its path unless it was moved
+}
+
+std::string path_in_tree(std::string_view word, const std::string& from, const std::string& base) {
   std::string whole = word.starts_with('/') ? std::string(word) : fmt::format("{}/{}", from, word);
   std::string plain = std::filesystem::path(whole).lexically_normal().string();
   while (plain.size() > 1 && plain.ends_with('/')) plain.pop_back();
@@ -79,9 +100,11 @@ std::set<std::string> parse_named_paths(std::string_view listed, const std::stri
   std::set<std::string> paths;
   for (const std::string& setting : split_at_nul(listed)) {
     std::string_view key = std::string_view(setting).substr(0, setting.find('\n'));
-    if (key.size() >= setting.size() || is_about_other_things(key)) continue;
-    for (std::string_view word : words_of(std::string_view(setting).substr(key.size() + 1))) {
-      std::string path = path_in_tree(word, key, base, top);
+    if (key.size() >= setting.size()) continue;
+    std::string_view value = std::string_view(setting).substr(key.size() + 1);
+    if (is_about_other_things(key, value)) continue;
+    for (std::string_view word : words_of(value)) {
+      std::string path = path_in_tree(without_transport(word), top + dir_of_setting(key), base);
       if (!path.empty() && !is_at_or_below(path, "/.git")) paths.insert(std::move(path));
     }
   }
