@@ -115,6 +115,18 @@ class Committed(Uncommitted):
         self.assertIn(said, self.warren("apply", "session:s", "--yes"))
         self.assertIn("scratch", self.git("show", "--format=", "--name-only", "warren/s"))
 
+    def test_a_list_of_applied_files_that_the_agent_has_written_keeps_no_question_from_being_asked(self):
+        forge = "printf '/scratch\\0/file\\0' > .git/warren-applied"
+        self.inside(f"git add scratch; {BOT} commit -qm one; {forge}", session="commits")
+        self.assertIn("files that you do not track: /scratch", self.warren("apply", "session:commits", status=1))
+        self.inside(f"git add scratch; {BOT} commit -qm one; git rm -q --cached scratch; {BOT} commit -qm two; {forge}", session="history")
+        self.assertIn("files that you do not track: /scratch", self.warren("apply", "session:history", status=1))
+        self.inside(f"git checkout -q file; echo 2 > other; {BOT} commit -qm two other; {forge}", session="work")
+        self.assertIn(f"M f /file  {MARK}", self.warren("diff", "session:work"))
+        self.assertIn("revert your uncommitted work", self.warren("apply", "session:work", status=1))
+        self.assertEqual(self.git("branch", "--list", "warren/*"), "")
+        self.assertTrue(self.has_work())
+
     def test_tracked_files_in_the_commits_are_named(self):
         self.git("add", "file", "scratch")  # and the session's index has them, too
         self.inside(f"echo 1 > mine; git add mine; {BOT} commit -qm mine")

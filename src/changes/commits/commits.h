@@ -166,6 +166,7 @@ class CommitImport {
   Result<std::string> find_arrival(const std::string& common);
   Result<Beyond> sort_candidates(const std::unordered_map<std::string, Candidate>& candidates, bool is_base_behind);
   Result<std::unordered_set<std::string>> list_applied();
+  std::unordered_set<std::string> list_known_applied() const;
   Result<std::vector<std::string>> list_published();
   Result<std::vector<std::string>> list_untracked(const std::vector<std::string>& paths);
   Result<std::unordered_set<std::string>> list_changed_since(const std::string& from);

@@ -119,7 +119,7 @@ Result<std::unordered_set<std::string>> CommitImport::list_committed_otherwise()
 Status CommitImport::mark_taken_back(std::vector<TreeChange>& changes) {
   bool has_any = std::any_of(changes.begin(), changes.end(), may_take_back);
   if (head_.empty() || !has_any) return Ok{};
-  std::unordered_set<std::string> own = WARREN_TRY(list_applied());
+  std::unordered_set<std::string> own = list_known_applied();
   std::unordered_set<std::string> committed = WARREN_TRY(list_committed_otherwise());
   std::vector<std::string> names;
   for (const TreeChange& change : changes) {
