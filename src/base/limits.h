@@ -11,6 +11,7 @@ inline constexpr std::size_t kNameBytes = 255;
 inline constexpr std::size_t kPathBytes = 4096;
 inline constexpr int kSymlinkDepth = 40;
 inline constexpr int kTreeDepth = 2048;  // deeper than any 4096-byte path can name
+inline constexpr std::size_t kStoredPathBytes = kTreeDepth * (kNameBytes + 1);  // reached by chdir, name by name
 inline constexpr std::uint32_t kLinks = 65000;
 
 // File offsets are signed 64-bit in every API above us; a chunk index must fit in one as well.

@@ -78,6 +78,17 @@ Result<std::string> normalise_path(std::string_view path) {
   return out;
 }
 
+bool is_normal_path(std::string_view path) {
+  if (path == "/") return true;
+  if (!path.starts_with('/') || path.size() > limits::kStoredPathBytes) return false;
+  for (std::size_t at = 0; at != path.npos;) {
+    std::size_t start = at + 1;
+    at = path.find('/', start);
+    if (!check_name(path.substr(start, at - start)).ok()) return false;
+  }
+  return true;
+}
+
 std::string join_path(std::string_view parent, std::string_view name) {
   std::string out(parent);
   if (out.empty() || out.back() != '/') out += '/';

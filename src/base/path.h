@@ -29,6 +29,10 @@ Status check_xattr_name(std::string_view name);
 // Purely textual: '..' stays.
 Result<std::string> normalise_path(std::string_view path);
 
+// Whether the path is absolute, with one '/' before each name and none at the end, and without '.' and '..'. It may be
+// longer than one that a caller can give: a program reaches a file of any depth with chdir.
+bool is_normal_path(std::string_view path);
+
 // "/a" + "b" = "/a/b"; "/" + "b" = "/b".
 std::string join_path(std::string_view parent, std::string_view name);
 

@@ -45,6 +45,21 @@ TEST(Path, ParentAndNameSplitAndJoin) {
   EXPECT_EQ(join_path("/a", "b"), "/a/b");
 }
 
+TEST(Path, ANormalPathMayBeLongerThanOneThatACallerGives) {
+  EXPECT_TRUE(is_normal_path("/"));
+  EXPECT_TRUE(is_normal_path("/a/...b/\n"));
+  for (std::string_view path : {"", "a", "//", "/a/", "/a//b", "/.", "/a/./b", "/..", "/a/..", "/a/../b"}) {
+    EXPECT_FALSE(is_normal_path(path)) << path;
+  }
+  EXPECT_FALSE(is_normal_path(std::string_view("/a\0b", 4)));
+  std::string deep;
+  while (deep.size() < 2 * limits::kPathBytes) deep += "/" + std::string(limits::kNameBytes, 'd');
+  EXPECT_TRUE(is_normal_path(deep));
+  EXPECT_FALSE(is_normal_path(deep + "d"));
+  while (deep.size() <= limits::kStoredPathBytes) deep += "/d";
+  EXPECT_FALSE(is_normal_path(deep));
+}
+
 TEST(Path, AHostPathHasADirectoryAndABaseName) {
   EXPECT_EQ(directory_of("/a/b"), "/a");
   EXPECT_EQ(directory_of("a/b"), "a");

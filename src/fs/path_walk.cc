@@ -23,6 +23,16 @@ std::string_view last_component(std::string_view path) {
   return base_name(path);
 }
 
+std::vector<std::string_view> split_normal(std::string_view path) {
+  std::vector<std::string_view> parts;
+  for (std::size_t at = 0; path != "/" && at != path.npos;) {
+    std::size_t start = at + 1;
+    at = path.find('/', start);
+    parts.push_back(path.substr(start, at - start));
+  }
+  return parts;
+}
+
 // For Result::within.
 auto named(std::string_view path) {
   return [path] { return quote_path(path); };
@@ -65,7 +75,10 @@ class Walker {
 
   // Puts the components of a path before the remaining ones.
   Status push(std::string_view path, Source source) {
-    std::vector<std::string_view> parts = WARREN_TRY(split_path(path));
+    // A path that was found in a tree, name by name, may be longer than one that a caller may make up.
+    std::vector<std::string_view> parts;
+    if (source == Source::kPath && is_normal_path(path)) parts = split_normal(path);
+    else parts = WARREN_TRY(split_path(path));
     if (todo_.empty()) needs_directory_ = needs_directory_ || ends_in_slash(path);
     for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
       todo_.push_back({.name = std::string(*part), .source = source});

@@ -33,8 +33,9 @@ Result<WalkEntry> start_of(FileSystem& fs, std::string_view path, Follow follow)
   auto unit = WARREN_TRY(fs.begin(UnitAccess::kRead));
   Place place = WARREN_TRY(find_place(fs, path, {.follow = follow}));
   if (!place.node) return Error(Code::kNotFound, fmt::format("no {}", quote_path(path)));
-  std::string normalised = WARREN_TRY(normalise_path(path));
-  return WalkEntry{.path = std::move(normalised), .attributes = *place.node};
+  std::string from(path);
+  if (!is_normal_path(path)) from = WARREN_TRY(normalise_path(path));
+  return WalkEntry{.path = std::move(from), .attributes = *place.node};
 }
 
 // A directory to empty and remove, identified by its place in its parent.

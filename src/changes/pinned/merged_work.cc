@@ -30,10 +30,7 @@ Status write_brought(UpperLayer& upper, const Brought& brought) {
   return write_git_record(upper, kBroughtRecord, brought.changes.empty() ? "" : brought.commit + "\n" + encode(intent));
 }
 
-bool is_good_path(const std::string& path) {
-  Result<std::string> normal = normalise_path(path);
-  return normal.ok() && *normal == path && path != "/" && !is_in_git_dir(path);
-}
+bool is_good_path(const std::string& path) { return is_normal_path(path) && path != "/" && !is_in_git_dir(path); }
 
 bool is_good(const AppliedChange& change) {
   return is_good_path(change.path) && (change.base_path.empty() || is_good_path(change.base_path));

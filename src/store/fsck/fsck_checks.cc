@@ -201,8 +201,7 @@ Status check_whiteout_paths(Database& database, Findings& findings) {
   Rows rows = query.rows();
   while (WARREN_TRY(rows.next())) {
     std::string_view path = rows.text(0);
-    Result<std::string> normal = normalise_path(path);
-    if (!normal.ok() || *normal != path) {
+    if (!is_normal_path(path)) {
       findings.add("OV-2", fmt::format("the whiteout {} is not a normalised absolute path", show(rows, 0)), false);
     } else if (path != "/" && WARREN_TRY(leads_somewhere(lookup, path))) {
       findings.add("OV-6", fmt::format("{} exists, but has a whiteout", show(rows, 0)), true);
@@ -318,11 +317,13 @@ Status check_tables(Database& database, const TableNames& tables, Findings& find
 }  // namespace
 
 Result<bool> leads_somewhere(Statement& lookup, std::string_view path) {
+  if (!is_normal_path(path)) return false;
   std::int64_t node = 1;
-  Result<std::vector<std::string_view>> names = split_path(path);
-  if (!names.ok()) return false;
-  for (std::string_view name : *names) {
-    std::optional<std::int64_t> next = WARREN_TRY(lookup.bind(1, node).bind(2, name).find_integer());
+  for (std::size_t at = 0; path != "/" && at != path.npos;) {
+    std::size_t start = at + 1;
+    at = path.find('/', start);
+    std::optional<std::int64_t> next =
+        WARREN_TRY(lookup.bind(1, node).bind(2, path.substr(start, at - start)).find_integer());
     if (!next) return false;
     node = *next;
   }

@@ -60,8 +60,7 @@ Cover cover_of(const Rows& rows) {
 
 // Code that goes up from a path stops at "/". The file may be a stranger's.
 Status check_base_path(std::string_view path) {
-  Result<std::string> normal = normalise_path(path);
-  if (normal.ok() && *normal == path) return Ok{};
+  if (is_normal_path(path)) return Ok{};
   return Error(Code::kCorrupt, fmt::format("the agent file names {} as a path of the base", quote(path)),
                "the file is damaged, or was written by another program; go back to a backup of it");
 }
