@@ -3,9 +3,11 @@
 
     WARREN=path/to/warren diff.py [-v] [Class.test_name]
 """
+import contextlib
 import json
 import os
 import pathlib
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -40,6 +42,16 @@ class Diff(Case):
         self.write("/a", "2\n")
         self.assertEqual(self.w.run("diff", self.w.id).returncode, 0)
         self.assertEqual(self.w.run("diff", "--exit-code", self.w.id).returncode, 1)
+
+    def test_a_name_that_another_program_has_removed_twice_is_one_change(self):
+        self.fill(a="1\n", b="2\n")
+        self.fs("rm", "/a")
+        with contextlib.closing(sqlite3.connect(self.w.file)) as agent, agent:
+            agent.execute("INSERT INTO fs_whiteout (path, parent_path, created_at) VALUES ('a', '/', 1)")
+        self.assertEqual(self.w.lines(), ["D f /a"])
+        self.w.warren("apply", self.w.id)
+        self.assertEqual(os.listdir(self.base), ["b"])
+        self.assertEqual(self.w.lines(), [])
 
     def test_paths_and_patterns_choose(self):
         self.fill(a="1", d__x="1", d__y="1", e__x="1")

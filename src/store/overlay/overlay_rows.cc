@@ -1,5 +1,6 @@
 #include "store/overlay/overlay_rows.h"
 
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -403,22 +404,23 @@ Status OverlayRows::move_whiteouts_below(std::string_view from, std::string_view
 Status OverlayRows::remove_whiteouts_below(std::string_view dir) { return rewrite_below(dir, ""); }
 
 Result<std::vector<std::string>> OverlayRows::list_whiteouts_in(std::string_view dir) {
-  std::vector<std::string> names;
+  std::set<std::string> names;  // another program may have stored one of them twice, with and without its '/'
   sql_->list_in.bind(1, dir);
   Rows rows = sql_->list_in.rows();
   while (WARREN_TRY(rows.next())) {
     std::string path = whiteout_path(rows.text(0));
-    if (!path.empty() && path != "/" && directory_of(path) == dir) names.emplace_back(base_name(path));
+    if (!path.empty() && path != "/" && directory_of(path) == dir) names.emplace(base_name(path));
   }
-  return names;
+  return std::vector<std::string>(names.begin(), names.end());
 }
 
 Result<std::vector<Whiteout>> OverlayRows::list_whiteouts() {
   std::vector<Whiteout> whiteouts;
-  Rows rows = sql_->list_whiteouts.rows();
+  std::set<std::string> paths;
+  Rows rows = sql_->list_whiteouts.rows();  // "/x", which has the record, comes before "x"
   while (WARREN_TRY(rows.next())) {
     Whiteout row{.path = whiteout_path(rows.text(0)), .seen = {}};
-    if (row.path.empty()) continue;
+    if (row.path.empty() || !paths.insert(row.path).second) continue;
     if (!rows.is_null(1)) row.seen = seen_of(rows, 1);
     whiteouts.push_back(std::move(row));
   }
