@@ -161,6 +161,45 @@ class Kept(MountedCase):
         self.end()
         self.assertEqual(self.rows(), 0)
 
+    def discard_removal_while_open(self, name):
+        """Of a file that an apply has written while a program had it open."""
+        with open(self.point / name, "a+", buffering=1) as log:
+            log.write("1\n")
+            self.apply()
+            before = self.read(name)
+            os.unlink(self.point / name)
+            self.assertEqual(self.w.changes(), [f"D f /{name}"])
+            self.w.warren("discard", "--yes", self.w.id)
+            mounted.wait_for((self.point / name).exists, "the base's file does not show")
+            self.assertEqual((self.point / name).read_text(), before)
+            self.assertEqual(os.stat(self.point / name).st_nlink, 1)
+            log.write("of the removed file\n")
+            log.seek(0)
+            self.assertEqual(log.read(), before + "of the removed file\n")
+            with open(self.point / name, "a") as again:
+                again.write("2\n")
+            self.assertEqual((self.point / name).read_text(), before + "2\n")
+            self.assertEqual(self.w.changes(), [f"M f /{name}"])
+            os.unlink(self.point / name)
+            self.w.warren("discard", "--yes", self.w.id)
+            mounted.wait_for((self.point / name).exists, "the base's file does not show again")
+            self.assertEqual((self.point / name).read_text(), before)
+        self.assertEqual((self.point / name).read_text(), before)
+        with open(self.point / name, "a") as again:
+            again.write("3\n")
+        self.apply()
+        self.assertEqual(self.read(name), before + "3\n")
+        self.end()
+        self.assertEqual(self.rows(), 0)
+
+    def test_an_applied_file_that_is_removed_while_it_is_open_comes_back(self):
+        self.begin(log="of the base\n")
+        self.discard_removal_while_open("log")
+
+    def test_a_new_file_that_was_applied_and_removed_while_it_is_open_comes_back(self):
+        self.begin(other="other\n")
+        self.discard_removal_while_open("log")
+
     def test_a_merged_file_is_not_reverted(self):
         self.begin(other="other\n")
         (self.point / "log").write_text("1\n2\n3\n4\n5\n")

@@ -168,10 +168,10 @@ Status OverlayFs::reload() {
       if (origin.seen) base_.reserve_number(origin.seen->inode, origin.seen->generation);
     } else if (origin.seen) {
       auto before = known.find(origin.upper);
-      Inode number = show_as(before != known.end() ? before->second : origin.upper, origin.seen->inode);
       if (!origin.is_orphan) passed_over_.erase(origin.upper);
-      bool is_unused = !retained_.contains(number) || passed_over_.contains(origin.upper);
-      if (origin.is_orphan && is_unused) continue;
+      if (passed_over_.contains(origin.upper)) continue;
+      Inode number = show_as(before != known.end() ? before->second : origin.upper, origin.seen->inode);
+      if (origin.is_orphan && !retained_.contains(number)) continue;
       base_.reserve_number(origin.seen->inode, origin.seen->generation);
       copies_[number] = {.upper = origin.upper,
                          .base_path = std::move(origin.base_path),

@@ -276,7 +276,8 @@ class OverlayFs final : public FileSystem {
   bool waits_for_apply();
   bool follow_after_apply();  // true if copies may have followed
   void give_number_back(Inode number);
-  std::vector<Inode> show_base_again();             // nodes whose content is another now
+  Inode number_to_show(Inode base);
+  std::vector<Inode> show_base_again();             // returns the nodes that have different content as a result
   void follow_all();                                // when it is unknown what has changed in the base
   std::optional<Inode> find_to_follow(Inode node);  // the number of an untouched copy whose file in the base is another
   Result<std::size_t> read_now(Inode node, std::uint64_t offset, MutableBytes out);
@@ -366,7 +367,7 @@ class OverlayFs final : public FileSystem {
   // Copies without a name that are still retained, with the last one if it is known.
   std::unordered_map<Inode, std::optional<Place>> nameless_;
   std::unordered_set<Inode> passed_over_;  // copies whose number is the base's node again, by upper-layer number
-  std::vector<View> given_back_;           // those that the listener has not heard of
+  std::vector<View> given_back_;           // not reported to the listener yet
   std::unordered_map<Inode, Cookies> cookies_;
   BaseMoves followed_;  // the rows have the paths of before
 };

@@ -211,13 +211,32 @@ std::optional<Inode> OverlayFs::follow_entry(Inode base_dir, std::string_view na
 // The base's node shows again under a name that the agent had removed or replaced: somebody has discarded that, or has
 // restored a checkpoint. It has its number. A program that has the removed file open goes on with the base's node.
 void OverlayFs::give_number_back(Inode number) {
-  Inode top = copies_.at(number).upper;
-  copies_.erase(number);
+  auto copy = copies_.find(number);
+  if (copy == copies_.end()) return;
+  Inode top = copy->second.upper;
+  copies_.erase(copy);
   numbers_.erase(top);
   young_.erase(top);
   nameless_.erase(number);
   passed_over_.insert(top);
   given_back_.push_back({number, top, number});
+}
+
+// The number of a node of the base that shows again. A copy of it that is shown with another number since an apply may
+// have lost its name: whoever has that open goes on with a removed file, and the name leads to the base's node.
+Inode OverlayFs::number_to_show(Inode base) {
+  Inode number = number_of_base(base);
+  if (number == base) return base;
+  Result<View> where = view(number);
+  Result<Attributes> shown = where.ok() ? attributes_of(*where) : Result<Attributes>(where.error());
+  bool is_gone = shown.ok() ? shown->nlink == 0 : shown.error().code() == Code::kStale;
+  if (!is_gone) return number;
+  shown_as_.erase(base);
+  if (Copy* copy = find_copy(number)) {
+    passed_over_.insert(copy->upper);
+    nameless_.insert_or_assign(number, std::nullopt);
+  }
+  return base;
 }
 
 std::vector<Inode> OverlayFs::show_base_again() {

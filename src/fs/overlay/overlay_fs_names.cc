@@ -139,7 +139,7 @@ Result<Attributes> OverlayFs::shown_upper(Inode parent, std::string_view name, A
 }
 
 Result<Attributes> OverlayFs::shown_base(Inode parent, std::string_view name, Attributes found) {
-  if (!found.is_directory()) found.inode = number_of_base(found.inode);  // another name of a copy
+  if (!found.is_directory()) found.inode = number_to_show(found.inode);  // another name of a copy
   removed_.erase(found.inode);
   forget_host(found);
   if (found.is_directory()) {
