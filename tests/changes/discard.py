@@ -14,6 +14,11 @@ from case import Case
 from overlaid import mounted
 
 
+def append(path, text):
+    with open(path, "a") as file:
+        file.write(text)
+
+
 class Discard(Case):
     def test_asks_or_needs_yes(self):
         self.fill(a="1")
@@ -103,6 +108,134 @@ class Discard(Case):
             self.w.warren("discard", "--yes", self.w.id, name)
             self.assertEqual(self.w.lines("--name-only"), left)
         self.assertIn("no changes match", self.w.fails("discard", "--yes", self.w.id, "[x]"))
+
+    def link(self, *names, to="a", text="of the agent\n"):
+        def work(point):
+            for name in names:
+                os.link(f"{point}/{to}", f"{point}/{name}")
+            with open(f"{point}/{to}", "a") as file:
+                file.write(text)
+        self.w.change(work)
+
+    def texts(self):
+        """Of every file in the merged tree, by name, with the number of its names."""
+        def look(point):
+            return {name: (pathlib.Path(point, name).read_text(), os.stat(f"{point}/{name}").st_nlink) for name in os.listdir(point)}
+        return self.w.change(look)
+
+    def test_of_a_linked_file_only_the_other_name_stays_changed(self):
+        self.fill(a="base\n")
+        self.link("b")
+        self.w.warren("discard", "--yes", self.w.id, "/a")
+        self.assertEqual(self.w.changes(), ["A f /b"])
+        self.assertEqual(self.texts(), {"a": ("base\n", 1), "b": ("base\nof the agent\n", 1)})
+        overlaid.write(self.base / "a", "of the host\n")
+        self.assertEqual(self.texts()["a"], ("of the host\n", 1))
+        self.w.warren("apply", self.w.id)
+        self.assertEqual((self.read("a"), self.read("b")), ("of the host\n", "base\nof the agent\n"))
+        self.assertEqual(self.w.changes(), [])
+
+    def test_what_is_written_after_a_linked_file_was_discarded_is_a_change(self):
+        for name, other in (("a", "b"), ("b", "a")):
+            with self.subTest(name):
+                self.doCleanups()
+                self.setUp()
+                self.fill(a="base\n")
+                self.link("b")
+                self.w.warren("discard", "--yes", self.w.id, "/a")
+                self.w.change(lambda point: append(f"{point}/{name}", "important\n"))
+                expected = {"a": "base\n", "b": "base\nof the agent\n"}
+                expected[name] += "important\n"
+                self.assertEqual({name: text for name, (text, _) in self.texts().items()}, expected)
+                self.assertEqual(self.w.changes(), ["M f /a", "A f /b"] if name == "a" else ["A f /b"])
+                self.w.warren("apply", self.w.id)
+                self.assertEqual({name: self.read(name) for name in "ab"}, expected)
+
+    def test_the_other_name_of_a_linked_file_is_discarded_alone(self):
+        self.fill(a="base\n")
+        self.link("b")
+        self.w.warren("discard", "--yes", self.w.id, "/b")
+        self.assertEqual(self.w.changes(), ["M f /a"])
+        self.assertEqual(self.texts(), {"a": ("base\nof the agent\n", 1)})
+        self.w.warren("discard", "--yes", self.w.id)
+        self.assertEqual(self.texts(), {"a": ("base\n", 1)})
+
+    def test_of_three_names_two_stay_one_file(self):
+        self.fill(a="base\n")
+        self.link("b", "c")
+        self.w.warren("discard", "--yes", self.w.id, "/a")
+        self.assertEqual(self.w.changes(), ["A f /b", "A f /c"])
+        self.assertEqual(self.texts(), {"a": ("base\n", 1), "b": ("base\nof the agent\n", 2), "c": ("base\nof the agent\n", 2)})
+        self.w.warren("discard", "--yes", self.w.id, "/c")
+        self.w.warren("apply", self.w.id)
+        self.assertEqual({name: self.read(name) for name in os.listdir(self.base)}, {"a": "base\n", "b": "base\nof the agent\n"})
+
+    def test_a_renamed_and_linked_file_goes_back_and_its_other_name_stays(self):
+        self.fill(a="base\n")
+        def work(point):
+            os.rename(f"{point}/a", f"{point}/b")
+            os.link(f"{point}/b", f"{point}/c")
+            append(f"{point}/c", "of the agent\n")
+        self.w.change(work)
+        (renamed,) = [line.split(" -> /")[1] for line in self.w.changes() if line.startswith("R")]
+        other = {"b": "c", "c": "b"}[renamed]
+        self.w.warren("discard", "--yes", self.w.id, "/" + renamed)
+        self.assertEqual(self.w.changes(), [f"A f /{other}"])
+        self.assertEqual(self.texts(), {"a": ("base\n", 1), other: ("base\nof the agent\n", 1)})
+
+    def test_a_link_to_an_unchanged_file_stays_a_link_when_something_else_is_discarded(self):
+        self.fill(d__a="base\n")
+        self.w.change(lambda point: (os.link(f"{point}/d/a", f"{point}/b"), overlaid.write(f"{point}/d/x", "x")))
+        self.w.warren("discard", "--yes", self.w.id, "/d")
+        self.assertEqual(self.w.changes(), ["A f /b"])
+        self.w.change(lambda point: append(f"{point}/d/a", "more\n"))
+        self.assertEqual(self.fs("cat", "/b"), b"base\nmore\n")
+        self.assertEqual(self.w.changes(), ["A f /b", "M f /d/a"])
+        self.w.warren("discard", "--yes", self.w.id)
+        self.assertEqual(self.w.changes(), [])
+
+    def test_the_other_name_of_a_large_file_has_all_of_its_content(self):
+        self.fill(a="x")
+        size = 20 << 20
+        with open(self.base / "a", "r+b") as file:
+            file.truncate(size)
+            file.seek(size - 4)
+            file.write(b"end\n")
+        self.w.change(lambda point: os.link(f"{point}/a", f"{point}/b"))
+        self.edit("/b", 70000, b"A")
+        self.w.warren("discard", "--yes", self.w.id, "/a")
+        with open(self.base / "a", "r+b") as file:
+            file.write(b"HOST")
+        def look(point):
+            with open(f"{point}/b", "rb") as file:
+                return file.read()
+        content = self.w.change(look)
+        self.assertEqual((len(content), content[:1], content[70000:70001], content[-4:]), (size, b"x", b"A", b"end\n"))
+        self.w.fsck()
+
+    def test_while_the_agent_is_mounted_a_linked_file_becomes_two(self):
+        self.fill(a="base\n")
+        point = self.w.mount()
+        os.link(point / "a", point / "b")
+        with open(point / "a", "r+") as file:
+            file.seek(0, os.SEEK_END)
+            file.write("of the agent\n")
+            file.flush()
+            self.assertEqual((point / "b").read_text(), "base\nof the agent\n")
+            self.w.warren("discard", "--yes", self.w.id, "/a")
+            mounted.wait_for(lambda: (point / "a").read_text() == "base\n", "the base's content does not show")
+            mounted.wait_for(lambda: (point / "b").read_text() == "base\nof the agent\n", "the agent's content does not show")
+            with open(point / "b", "a") as other:
+                other.write("more\n")
+            self.assertEqual((point / "a").read_text(), "base\n")
+        self.assertEqual((point / "b").read_text(), "base\nof the agent\nmore\n")
+        with open(point / "a", "a") as file:
+            file.write("important\n")
+        self.assertEqual(self.w.changes(), ["M f /a", "A f /b"])
+        self.w.umount(point)
+        self.w.warren("apply", self.w.id)
+        self.assertEqual((self.read("a"), self.read("b")), ("base\nimportant\n", "base\nof the agent\nmore\n"))
+        self.w.fsck()
 
     def test_only_below_a_path(self):
         self.fill(a="1", b="1")

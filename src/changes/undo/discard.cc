@@ -60,6 +60,7 @@ class Discarder {
     }
     // Top down: a directory shows again before its content does.
     for (const Name& name : names_to_restore()) WARREN_TRY(restore_name(name));
+    for (const UpperNode* node : lost_places_) WARREN_TRY(detach_other_names(*node));
     WARREN_TRY(hide_moved());
     return edit_.tidy(in_use_);
   }
@@ -71,6 +72,7 @@ class Discarder {
     for (const UpperNode& node : tree_.nodes()) {
       if (node.node.is_directory() || (filter && !filter(node.path))) continue;
       if (node.is_untouched() && in_use_ == InUse::kYes) continue;
+      if (keeps_other_name(node, filter)) continue;
       if (chosen_.with_path(node.path).empty()) WARREN_TRY(edit_.remove(node.path));
     }
     for (const UpperGap& gap : tree_.gaps()) {
@@ -78,6 +80,16 @@ class Discarder {
       if (is_wanted) WARREN_TRY(edit_.remove_whiteout(gap.path));
     }
     return Ok{};
+  }
+
+  // Whether the agent has linked the node to another name, which stays: then both remain names of one node.
+  bool keeps_other_name(const UpperNode& node, const ChangeFilter& filter) const {
+    return std::ranges::any_of(tree_.names_of(node.node.inode), [&](std::size_t index) {
+      const std::string& path = tree_.nodes()[index].path;
+      std::vector<std::size_t> changes = chosen_.with_path(path);
+      if (changes.empty()) return path != node.path && filter && !filter(path);
+      return std::ranges::any_of(changes, [&](std::size_t i) { return all_[i].after && !chosen_.has(i); });
+    });
   }
 
   Status drop_node(const TreeChange& change) {
@@ -93,7 +105,20 @@ class Discarder {
     }
     bool is_removed = WARREN_TRY(edit_.remove(change.path));
     if (!is_removed || node->is_nameless) return Ok{};
+    bool is_own_place = node->origin != nullptr && !node->node.is_directory() && !change.base_path.empty() &&
+                        change.base_path == node->origin->base_path;
+    if (is_own_place) lost_places_.push_back(node);
     return restore_place(*node);
+  }
+
+  // The base's node shows again where the agent's copy of it was. Other names that the agent has given to the copy must
+  // not lead to the base's node: a change under one would show under the other.
+  Status detach_other_names(const UpperNode& node) {
+    for (std::size_t index : tree_.names_of(node.node.inode)) {
+      const UpperNode& other = tree_.nodes()[index];
+      if (edit_.has(other.path)) return edit_.detach(other);
+    }
+    return Ok{};
   }
 
   // An apply may have kept it for those who have it open, under a number that the base's file does not have: they go on
@@ -251,6 +276,7 @@ class Discarder {
   std::unordered_map<std::string, std::string> dir_of_;  // the base's directory → the path that shows it
   std::unordered_map<std::string, std::size_t> still_elsewhere_;
   std::unordered_set<std::string> uncovered_;
+  std::vector<const UpperNode*> lost_places_;  // copies that have lost the name that the base has for them
 };
 
 // What a session's `.git` is made from: the state of the base's, or in a linked worktree a repository of its own.
@@ -408,7 +434,7 @@ Result<std::vector<TreeChange>> discard_changes(const AgentOverlay& overlay, con
                                                 Agent* on_record_of, const std::vector<TreeChange>* as_listed) {
   std::optional<std::vector<TreeChange>> dropped =
       WARREN_TRY(discard_once(overlay, filter, on_record_of, as_listed, nullptr));
-  if (!dropped) {  // git may have to be waited for, which nobody who writes to the session is to wait for
+  if (!dropped) {  // reading git's state may wait for a git command; writers to the session must not wait for it, too
     NewGit new_git = WARREN_TRY(NewGit::read(overlay));
     dropped = WARREN_TRY(discard_once(overlay, filter, on_record_of, as_listed, &new_git));
   }

@@ -207,11 +207,48 @@ Cover UpperEdit::cover_of(const std::string& place, const Attributes& now) const
   if (!known->seen) return {.base_path = place, .seen = {}, .at = known->at};
   Attributes seen = now;
   bool is_other = now.is_directory() ? is_moved_since(now, known->at) : !is_surely_older(now.ctime, known->at);
-  if (is_other) {  // of the version that the agent removed nothing is known, except that it was not this one
+  if (is_other) {  // all that is known of the version that the agent removed is that it was not this one
     --seen.mtime.seconds;
     if (now.is_directory()) seen.inode = {};
   }
   return {.base_path = place, .seen = seen, .at = known->at};
+}
+
+// kConflict if the base's file has become shorter.
+Status UpperEdit::copy_range(Inode from, ByteRange range, Inode to) {
+  std::string part;
+  for (std::uint64_t at = range.begin; at < range.end; at += part.size()) {
+    part.resize(std::min<std::uint64_t>(limits::kCopyBytes, range.end - at));
+    part.resize(WARREN_TRY(overlay_.base.read(from, at, as_mutable_bytes(part))));
+    if (part.empty()) return Error(Code::kConflict, "the file has just become shorter in the base");
+    WARREN_TRY(overlay_.upper.fs().write(to, at, as_bytes(part)));
+  }
+  return Ok{};
+}
+
+Status UpperEdit::detach(const UpperNode& node) {
+  Inode file = node.node.inode;
+  std::vector<ByteRange> in_base = WARREN_TRY(overlay_.upper.list_base_ranges(file));
+  if (!in_base.empty()) {
+    const std::string& place = node.origin->base_path;
+    std::optional<Attributes> from = WARREN_TRY(base_.find(place));
+    bool is_same = from && node.origin->seen && is_as_seen(*from, *node.origin->seen);
+    if (!is_same) {
+      std::string path = quote(node.path);
+      return Error(Code::kConflict,
+                   fmt::format("{} has parts of {}, which has been changed in the base", path, quote(place)),
+                   fmt::format("discard {}, too", path));
+    }
+    for (const ByteRange& range : in_base) WARREN_TRY(copy_range(from->inode, range, file));
+    WARREN_TRY(overlay_.upper.restore(file, node.node));
+  }
+  WARREN_TRY(overlay_.upper.remove_origin(file));
+  // It has another number from here on.
+  for (std::size_t index : tree_.names_of(file)) {
+    const UpperNode& name = tree_.nodes()[index];
+    if (has(name.path)) overlay_.upper.note_name(name.parent, base_name(name.path));
+  }
+  return Ok{};
 }
 
 Status UpperEdit::take_content(const UpperNode& node, std::string_view base_path) {
@@ -233,14 +270,7 @@ Status UpperEdit::take_content(const UpperNode& node, std::string_view base_path
     WARREN_TRY(resize(from->size));
     return Ok{};
   }
-  std::string part;
-  for (std::uint64_t at = 0; at < from->size; at += part.size()) {
-    part.resize(limits::kCopyBytes);
-    part.resize(WARREN_TRY(overlay_.base.read(from->inode, at, as_mutable_bytes(part))));
-    if (part.empty()) return changed();
-    WARREN_TRY(fs.write(file, at, as_bytes(part)));
-  }
-  return Ok{};
+  return copy_range(from->inode, {0, from->size}, file).within(quote(base_path));
 }
 
 Status UpperEdit::show_base(std::string_view path, std::string_view base_path) {

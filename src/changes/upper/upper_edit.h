@@ -63,6 +63,10 @@ class UpperEdit {
   // Replaces the content of a file by that of the base's file.
   Status take_content(const UpperNode& node, std::string_view base_path);
 
+  // Makes a copy a node of the agent's own, with all of its content, under the names that it still has. kConflict if
+  // content is missing that the base no longer has.
+  Status detach(const UpperNode& node);
+
   // Makes a directory show the base's directory of that path, whatever it showed before.
   Status show_base(std::string_view path, std::string_view base_path);
 
@@ -79,7 +83,7 @@ class UpperEdit {
 
   // Stores the origins that follow UpperTree::moves(), and ends the whiteouts of their old names: from now on they do
   // not depend on what the base has there. If nobody uses the agent, removes files that were only renamed and whose
-  // content was not copied: it can be read no longer from where it was.
+  // content was not copied: it can no longer be read from where it was.
   Status settle_moves(InUse in_use);
 
   // Removes every node for which UpperNode::is_untouched(), except at these paths.
@@ -93,6 +97,7 @@ class UpperEdit {
  private:
   std::optional<Inode> find(std::string_view path) const;
   Status touch_parent(std::string_view path);
+  Status copy_range(Inode from, ByteRange range, Inode to);
   Result<bool> is_bare(std::string_view path, Inode dir);
   Result<bool> prune(std::string_view path);
   Result<bool> has_own_metadata(const UpperNode* node);

@@ -134,6 +134,9 @@ class UpperLayer {
   virtual Status keep_nameless(Inode node) = 0;
   virtual Status let_go(Inode node) = 0;
 
+  // Reports the name as changed to everyone who has the agent open.
+  virtual void note_name(Inode dir, std::string_view name) = 0;
+
   // `upper_dir` is the directory of the path. A second whiteout of the same path replaces the first. If the node has
   // other names, this one is lost to it from now on.
   virtual Status add_whiteout(Inode upper_dir, std::string_view path, const Attributes& seen,

@@ -300,6 +300,7 @@ Result<Inode> OverlayRows::adopt(Inode parent, std::string_view name, const Attr
 Status OverlayRows::restore(Inode node, const Attributes& as) { return store_.fs().restore(node, as); }
 Status OverlayRows::keep_nameless(Inode node) { return store_.fs().keep_nameless(node); }
 Status OverlayRows::let_go(Inode node) { return store_.fs().let_go(node); }
+void OverlayRows::note_name(Inode dir, std::string_view name) { store_.journal()->note_entry(dir, name); }
 
 // Removing and renaming write rows, too, and must be possible on a full disk.
 Status OverlayRows::reserve_row(std::size_t bytes) {
@@ -548,7 +549,7 @@ Status OverlayRows::set_base_ranges(Inode upper, const std::vector<ByteRange>& r
   return Ok{};
 }
 
-// Of an encrypted file none is kept: it would be in the clear.
+// None is kept of an encrypted file: it would not be encrypted.
 Status OverlayRows::keep_ancestor(Inode upper, Bytes content) {
   if (WARREN_TRY(store_.fs().find_content_key(upper))) return Ok{};
   store_.journal()->note_attributes(upper);

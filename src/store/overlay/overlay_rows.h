@@ -31,6 +31,7 @@ class OverlayRows final : public UpperLayer {
   Status restore(Inode node, const Attributes& as) override;
   Status keep_nameless(Inode node) override;
   Status let_go(Inode node) override;
+  void note_name(Inode dir, std::string_view name) override;
 
   Status add_whiteout(Inode upper_dir, std::string_view path, const Attributes& seen,
                       std::string_view base_path) override;
