@@ -27,10 +27,11 @@ Result<std::optional<std::string>> find_finished(const std::string& id_or_path, 
   std::optional<std::string> id = WARREN_TRY(find_session_id(id_or_path));
   if (!id) return id;
   SessionDir session = WARREN_TRY(SessionDir::open_existing(*id));
-  bool is_finished = !WARREN_TRY(session.is_running())
-  &&WARREN_TRY(summarise_session(session, clock))
-  .is_empty();
-  return is_finished ? id : std::nullopt;
+  std::optional<std::string> none;
+  if (WARREN_TRY(session.is_running())) return none;
+  if (!WARREN_TRY(summarise_session(session, clock)).is_empty()) return none;
+  if (WARREN_TRY(is_open_somewhere(session.file()))) return none;
+  return id;
 }
 
 Result<std::optional<FinishedSession>> remove_if_finished(const std::string& id_or_path, Clock& clock) {

@@ -15,12 +15,12 @@ struct FinishedSession {
   std::vector<std::string> restrictions;  // that were kept with it, for people: a new session of this name has none
 };
 
-// The id of the session in which nothing is left, and which is not running. nullopt if it is none.
+// The id of the session if remove_if_finished would delete it. Nobody in this process may have it open.
 Result<std::optional<std::string>> find_finished(const std::string& id_or_path, Clock& clock);
 
-// Deletes the session if nothing is left in it (SessionSummary::is_empty). nullopt if it stays: also
-// because it is running or open elsewhere (a mount, a server), or the agent is not a session. Nobody in this process
-// may have it open.
+// Deletes the session if nothing is left in it (SessionSummary::is_empty). nullopt if it stays: something is left, it
+// is running or open elsewhere (a mount, a server), or the agent is not a session. Nobody in this process may have it
+// open.
 Result<std::optional<FinishedSession>> remove_if_finished(const std::string& id_or_path, Clock& clock);
 
 }  // namespace warren

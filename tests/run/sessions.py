@@ -104,12 +104,26 @@ class Sessions(commanding.Commands):
         world = self.world
         self.ok("--session", "s", "--keep", "--", "true")
         self.assertEqual(world.sessions(), ["s"])
-        self.assertIn("nothing is left in the session 's': `warren apply s` deletes it", world.warren("diff", "s").stderr)
+        self.assertIn("nothing is left in the session 's': `warren apply session:s` deletes it", world.warren("diff", "s").stderr)
         self.assertEqual(world.warren("diff", "s", "--json").stderr, "")
         self.assertEqual(world.warren("discard", "s", "--keep").stdout, "nothing to discard\n")
         self.assertEqual(world.sessions(), ["s"])
         self.assertEqual(world.warren("discard", "s").stdout, "nothing to discard\n")
         self.assertEqual(world.sessions(), [])
+
+    def test_diff_does_not_say_that_apply_deletes_a_mounted_session(self):
+        world = self.world
+        self.ok("--session", "s", "--keep", "--", "true")
+        point = world.root / "point"
+        point.mkdir()
+        self.assertEqual(world.warren("mount", "s", point).returncode, 0)
+        try:
+            self.assertEqual(world.warren("diff", "s").stderr, "")
+            self.assertEqual(world.warren("apply", "s").returncode, 0)
+            self.assertEqual(world.sessions(), ["s"])
+        finally:
+            self.assertEqual(world.warren("umount", point).returncode, 0)
+        self.assertIn("`warren apply session:s` deletes it", world.warren("diff", "s").stderr)
 
     def test_a_session_with_more_than_changes_stays(self):
         world = self.world

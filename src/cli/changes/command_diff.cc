@@ -145,16 +145,16 @@ Status show(Context& context, const Arguments& args, const AgentOverlay& overlay
   return out.status();
 }
 
-Result<Exit> run_diff(Context& context, const Arguments& given) {
-  Arguments args = WARREN_TRY(with_session_and_paths(given, context.clock));
-  int forms = (args.has("json") ? 1 : 0) + (args.has("name-only") ? 1 : 0) + (args.has("stat") ? 1 : 0);
-  if (forms > 1) return refuse(context, "--json, --name-only and --stat cannot be used together");
-  if (args.has("patch") && (args.has("json") || args.has("name-only")))
-    return refuse(context, "--patch cannot be used with --json or --name-only");
-  if (args.has("null") && (args.has("json") || args.has("stat") || args.has("patch")))
-    return refuse(context, "--null cannot be used with --json, --stat or --patch");
-  if (auto pair = find_pair(args.get("ID"))) return diff_pair(context, args, *pair);
-  settle_merged(args.get("ID"), context.clock).ignore("then more is a change than has to be");
+bool is_read_by_people(const Arguments& args) {
+  return !args.has("json") && !args.has("name-only") && !args.has("null") && !args.has("no-pager");
+}
+
+struct ShownDiff {
+  bool has_changes = false;
+  bool is_everything = false;  // no PATH was given
+};
+
+Result<ShownDiff> show_one(Context& context, const Arguments& args) {
   OverlayAgent opened = WARREN_TRY(open_to_show(context, args.get("ID")));
   if (WARREN_TRY(is_interrupted(*opened.agent))) {
     context.err.print(
@@ -175,17 +175,29 @@ Result<Exit> run_diff(Context& context, const Arguments& given) {
   }
   WARREN_TRY(check_paths(opened.overlay, paths, changes));
   WARREN_TRY(record_reading(*opened.agent, "diff", paths));
-  {
-    bool is_for_people = !args.has("json") && !args.has("name-only") && !args.has("null") && !args.has("no-pager");
-    context.out.hold();
-    Status shown = show(context, args, opened.overlay, changes, paths);
-    std::optional<Paged> paged;
-    if (is_for_people && shown.ok()) paged.emplace(context);
-    WARREN_TRY(context.out.release());
-    WARREN_TRY(std::move(shown));
-    if (is_for_people && changes.empty() && paths.empty()) mention_finished(context, args);
-  }
-  return args.has("exit-code") && !changes.empty() ? Exit::kFailed : Exit::kOk;
+  context.out.hold();
+  Status shown = show(context, args, opened.overlay, changes, paths);
+  std::optional<Paged> paged;
+  if (is_read_by_people(args) && shown.ok()) paged.emplace(context);
+  WARREN_TRY(context.out.release());
+  WARREN_TRY(std::move(shown));
+  return ShownDiff{.has_changes = !changes.empty(), .is_everything = paths.empty()};
+}
+
+Result<Exit> run_diff(Context& context, const Arguments& given) {
+  Arguments args = WARREN_TRY(with_session_and_paths(given, context.clock));
+  int forms = (args.has("json") ? 1 : 0) + (args.has("name-only") ? 1 : 0) + (args.has("stat") ? 1 : 0);
+  if (forms > 1) return refuse(context, "--json, --name-only and --stat cannot be used together");
+  if (args.has("patch") && (args.has("json") || args.has("name-only")))
+    return refuse(context, "--patch cannot be used with --json or --name-only");
+  if (args.has("null") && (args.has("json") || args.has("stat") || args.has("patch")))
+    return refuse(context, "--null cannot be used with --json, --stat or --patch");
+  if (auto pair = find_pair(args.get("ID"))) return diff_pair(context, args, *pair);
+  settle_merged(args.get("ID"), context.clock).ignore("then more is a change than has to be");
+  ShownDiff shown = WARREN_TRY(show_one(context, args));
+  // The agent is closed: whoever has it open is another process.
+  if (is_read_by_people(args) && !shown.has_changes && shown.is_everything) mention_finished(context, args);
+  return args.has("exit-code") && shown.has_changes ? Exit::kFailed : Exit::kOk;
 }
 
 // AgentFS has no renames and prints one line for each path.

@@ -29,7 +29,9 @@ void tidy_session(Context& context, const Arguments& args) {
 void mention_finished(Context& context, const Arguments& args) {
   Result<std::optional<std::string>> id = find_finished(args.get("ID"), context.clock);
   if (!id.ok() || !*id) return;
-  context.err.print("nothing is left in the session {}: `warren apply {}` deletes it\n", quote(**id), **id);
+  // The argument, not the id: an agent in this directory may have the session's id, too.
+  context.err.print("nothing is left in the session {}: `warren apply {}` deletes it\n", quote(**id),
+                    context.err.name(args.get("ID")));
 }
 
 }  // namespace warren::cli
