@@ -337,15 +337,19 @@ class JournalNarrator {
     if (change.kind != ChangeKind::kKey) return Ok{};
     // What was removed had been set. Before a key was set it may have been there or not.
     auto [newer, is_newest] = seen_keys_.try_emplace(change.name, KeyChange::kUnknown);
+    bool has_expired = false;
     if (is_newest) {
-      bool is_there = WARREN_TRY(agent_.store().kv().find(change.name))
-      .has_value();
-      newer->second = is_there ? KeyChange::kSet : KeyChange::kRemoved;
+      KeyValue& keys = agent_.store().kv();
+      std::optional<std::string> value = WARREN_TRY(keys.find(change.name));
+      bool is_there = value.has_value();
+      if (!is_there) has_expired = WARREN_TRY(keys.has_expired(change.name));
+      newer->second = is_there || has_expired ? KeyChange::kSet : KeyChange::kRemoved;
     } else {
       newer->second = newer->second == KeyChange::kRemoved ? KeyChange::kSet : KeyChange::kUnknown;
     }
     constexpr std::array<std::string_view, 3> kVerbs{"set the key", "removed the key", "changed the key"};
-    add(found, kVerbs.at(static_cast<std::size_t>(newer->second)), change.name);
+    std::string_view verb = kVerbs.at(static_cast<std::size_t>(newer->second));
+    add(found, verb, change.name, has_expired ? "expired since" : "");
     return Ok{};
   }
 

@@ -163,6 +163,15 @@ Result<std::optional<std::string>> KeyValue::find_pair(std::string_view key) {
   return std::optional<std::string>(rows.text(0));
 }
 
+Result<bool> KeyValue::has_expired(std::string_view key) {
+  if (!store_.schema().has_kv) return false;
+  auto guard = store_.database().lock();
+  Rows rows = find_.bind(1, key).rows();  // stays open: the next query sees the same state
+  if (!WARREN_TRY(rows.next()) || !WARREN_TRY(may_expire())) return false;
+  auto expired = WARREN_TRY(expired_pair_.bind(1, key).bind(2, rows.integer(1)).bind(3, now_ms()).find_integer());
+  return expired.has_value();
+}
+
 // A value that a commit changed after the mark was read is kept too, but never found: the mark is different by then.
 void KeyValue::keep(const Database::CommitMark& mark, std::string_view key, std::string_view value) {
   constexpr std::size_t kPairBytes = 4096;

@@ -43,6 +43,8 @@ class KeyValue {
 
   Result<std::optional<std::string>> find(std::string_view key);
   Result<std::string> get(std::string_view key);  // kNotFound
+  // Whether the key's time to live is over and its row is still there.
+  Result<bool> has_expired(std::string_view key);
 
   // A key is 1 to limits::kKeyBytes bytes without NUL (kInvalid, kLimit), a value valid JSON
   // (kInvalid) of at most limits::kValueBytes (kTooLarge). Without a time to live, one set earlier
