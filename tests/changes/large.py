@@ -141,6 +141,21 @@ class Large(MountedCase):
         self.w.warren("discard", "--yes", self.w.id, "/big")
         self.assertEqual(self.w.changes(), [])
 
+    def test_without_its_base_what_is_complete_can_be_written_elsewhere(self):
+        self.start(LARGE)
+        (self.point / "new").write_text("new\n")
+        self.w.umount(self.point)
+        os.rename(self.base, self.w.root / "gone")
+        self.assertIn("if `--exclude` leaves out files of which the agent has only parts", self.w.fails("diff", self.w.id))
+        self.base.mkdir()
+        out = self.w.root / "out"
+        said = self.w.fails("apply", self.w.id, "--to", out)
+        self.assertIn("nothing was written: read '/big': ", said)
+        self.assertIn("hint: `--exclude` leaves it out, and writes the rest", said)
+        self.assertFalse(out.exists())
+        self.w.warren("apply", self.w.id, "--to", out, "--exclude", "/big")
+        self.assertEqual((os.listdir(out), (out / "new").read_text()), (["new"], "new\n"))
+
 
 if __name__ == "__main__":
     mounted.need_fuse()

@@ -294,8 +294,11 @@ Status check_readable(const AgentOverlay& overlay, const std::vector<TreeChange>
     if (!change.after || !change.after->is_file() || change.after->size == 0) continue;
     Attributes node = WARREN_TRY(resolve(overlay.merged, change.path, Follow::kNo));
     std::byte first{};
-    WARREN_TRY(overlay.merged.read(node.inode, 0, {&first, 1})
-                   .within(fmt::format("nothing was written: read {}", quote(change.path))));
+    Result<std::size_t> read = overlay.merged.read(node.inode, 0, {&first, 1});
+    if (read.ok()) continue;
+    bool is_lost = read.error().code() == Code::kIo;
+    Error why = std::move(read).take_error().within(fmt::format("nothing was written: read {}", quote(change.path)));
+    return is_lost ? std::move(why).with_hint("`--exclude` leaves it out, and writes the rest") : why;
   }
   return Ok{};
 }
