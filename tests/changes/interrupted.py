@@ -91,6 +91,17 @@ class Interrupted(Case):
                 self.assertEqual(self.w.run("apply", "--recover", self.w.id).returncode, status)
                 self.assertEqual((self.base / "gone").exists(), interferes)
 
+    def test_an_apply_that_an_older_version_began_can_be_undone(self):
+        self.interrupt(interferes=False)
+        (folder,) = (self.w.home / ".agentfs" / "undo").iterdir()
+        self.assertEqual(os.listdir(folder), ["prepared"])
+        (folder / "prepared").unlink()  # older versions make it later
+        folder.rmdir()
+        self.w.warren("apply", "--recover", self.w.id)
+        self.assertEqual((self.read("a"), (self.base / "gone").exists()), ("new a\n", False))
+        self.w.warren("undo", self.w.id)
+        self.assertEqual((self.read("a"), self.read("gone")), ("old a\n", "old gone\n"))
+
     def test_an_apply_that_was_killed_while_it_marked_its_directory_blocks_nothing(self):
         self.fill(a="1\n")
         self.write("/a", "2\n")

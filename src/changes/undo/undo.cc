@@ -116,7 +116,7 @@ Status prepare_in(HostTree& base, const ApplyRecord& record, const std::string& 
     bytes += size.bytes;
     all.push_back({std::move(old), size.has_hard_links});
   }
-  if (bytes > record.undo.bytes_max) return Ok{};  // finish_keeping says so
+  if (bytes > record.undo.bytes_max) return Ok{};  // prepare_late says so
   WARREN_TRY(make_host_dirs(dir, 0700));
   auto kept = WARREN_TRY(HostTree::open(dir));
   std::unordered_map<std::string, bool> movable;  // by staging directory
@@ -133,12 +133,27 @@ Status prepare_in(HostTree& base, const ApplyRecord& record, const std::string& 
   return has_copied ? kept->sync_all() : kept->sync_dir("/");
 }
 
+// After the steps of an apply for which nothing is prepared: what it replaced was too much, or the version of Warren
+// that began it did not prepare anything.
+Status prepare_late(HostTree& base, const ApplyRecord& record, const std::string& dir) {
+  std::uint64_t bytes = 0;
+  for (const OldNode& old : list_old(base, *record.intent)) {
+    std::string slot = slot_path(*record.intent, old.slot);
+    if (!WARREN_TRY(base.find(slot))) continue;
+    TreeSize size = WARREN_TRY(measure_tree(base, slot));
+    bytes += size.bytes;
+  }
+  if (bytes > record.undo.bytes_max) return Error(Code::kTooLarge, "it is more than --undo-size allows");
+  WARREN_TRY(make_host_dirs(dir, 0700));
+  return replace_host_file(fmt::format("{}/{}", dir, kPreparedFile), encode(record), 0600);
+}
+
 // Moves the old nodes to this directory, and then gives the record its name.
 Status finish_keeping(HostTree& base, const ApplyRecord& record, const std::string& dir, std::int64_t now) {
   std::string prepared = fmt::format("{}/{}", dir, kPreparedFile);
   std::string finished = fmt::format("{}/{}", dir, kRecordFile);
   if (WARREN_TRY(find_host_file(finished))) return Ok{};  // killed afterwards
-  if (!WARREN_TRY(find_host_file(prepared))) return Error(Code::kTooLarge, "it is more than --undo-size allows");
+  if (!WARREN_TRY(find_host_file(prepared))) WARREN_TRY(prepare_late(base, record, dir));
   auto kept = WARREN_TRY(HostTree::open(dir));
   for (const OldNode& old : list_old(base, *record.intent)) {
     WARREN_TRY(keep_slot(base, slot_path(*record.intent, old.slot), *kept, kept_slot_path(old.slot)));
