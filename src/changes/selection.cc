@@ -30,92 +30,111 @@ void Selection::take_if(const ChangeFilter& filter) {
   }
 }
 
-std::vector<std::size_t> Selection::with_path(std::string_view path) const {
+Selection::Indexes Selection::with_path(std::string_view path) const {
   auto first = std::lower_bound(all_.begin(), all_.end(), path,
                                 [](const TreeChange& change, std::string_view wanted) { return change.path < wanted; });
-  std::vector<std::size_t> found;
+  Indexes found;
   for (auto it = first; it != all_.end() && it->path == path; ++it) {
     found.push_back(static_cast<std::size_t>(it - all_.begin()));
   }
   return found;
 }
 
-void Selection::take_path(std::string_view path) {
-  for (std::size_t index : with_path(path)) take(index);
-}
-
 // Paths are sorted by bytes, so everything below "/a" is between "/a/" and "/a0".
-void Selection::take_below(std::string_view dir) {
+Selection::Indexes Selection::list_below(std::string_view dir) const {
   std::string from = dir == "/" ? "/" : std::string(dir) + "/";
   auto first = std::lower_bound(all_.begin(), all_.end(), from,
                                 [](const TreeChange& change, std::string_view wanted) { return change.path < wanted; });
+  Indexes found;
   for (auto it = first; it != all_.end() && it->path.starts_with(from); ++it) {
-    take(static_cast<std::size_t>(it - all_.begin()));
+    found.push_back(static_cast<std::size_t>(it - all_.begin()));
   }
+  return found;
 }
 
-void Selection::take_above(std::string_view path) {
+// All changes of the paths at which the agent has made a directory.
+Selection::Indexes Selection::list_made_above(std::string_view path) const {
+  Indexes found;
   while (path != "/") {
     path = split_parent(path).parent;
-    for (std::size_t index : with_path(path)) {
+    Indexes at = with_path(path);
+    bool has_made_dir = std::ranges::any_of(at, [&](std::size_t index) {
       bool is_made = all_[index].kind == TreeChangeKind::kAdded || all_[index].kind == TreeChangeKind::kRenamed;
-      if (is_made && all_[index].after->is_directory()) take_path(path);
-    }
+      return is_made && all_[index].after->is_directory();
+    });
+    if (has_made_dir) found.insert(found.end(), at.begin(), at.end());
   }
+  return found;
 }
 
-void Selection::take_place(const std::string& base_path) {
+Selection::Indexes Selection::list_at_place(std::string_view base_path) const {
+  Indexes found;
   auto [first, last] = by_place_.equal_range(base_path);
-  for (auto it = first; it != last; ++it) take(it->second);
+  for (auto it = first; it != last; ++it) found.push_back(it->second);
+  return found;
 }
 
 // Nodes that the agent moved out of a directory must leave it before the directory is deleted.
-void Selection::take_moved_from(const std::string& base_dir) {
+Selection::Indexes Selection::list_moved_from(const std::string& base_dir) const {
   std::string from = base_dir + "/";
+  Indexes found;
   for (auto it = moved_from_.lower_bound(from); it != moved_from_.end() && it->first.starts_with(from); ++it) {
-    take(it->second);
+    found.push_back(it->second);
   }
+  return found;
 }
 
-// Takes nodes at the paths of the base's directories above a name: those directories must show again.
-void Selection::take_covers(std::string_view base_path) {
+// Nodes at the paths of the base's directories above a name: those directories must show again.
+Selection::Indexes Selection::list_covers(std::string_view base_path) const {
+  Indexes found;
   while (base_path != "/") {
     base_path = split_parent(base_path).parent;
-    auto [first, last] = by_place_.equal_range(base_path);
-    for (auto it = first; it != last; ++it) {
-      TreeChangeKind kind = all_[it->second].kind;
-      if (kind == TreeChangeKind::kAdded || kind == TreeChangeKind::kRenamed) take(it->second);
+    for (std::size_t index : list_at_place(base_path)) {
+      TreeChangeKind kind = all_[index].kind;
+      if (kind == TreeChangeKind::kAdded || kind == TreeChangeKind::kRenamed) found.push_back(index);
     }
   }
+  return found;
+}
+
+void Selection::take_all(const Indexes& indexes) {
+  for (std::size_t index : indexes) take(index);
 }
 
 void Selection::complete_for_discard() {
   while (!pending_.empty()) {
     const TreeChange& change = all_[pending_.back()];
     pending_.pop_back();
-    take_path(change.path);
+    take_all(with_path(change.path));
     bool is_dir = change.node().is_directory();
-    if (is_dir && change.kind != TreeChangeKind::kModified) take_below(change.path);
-    if (change.kind == TreeChangeKind::kRenamed) take_place(change.base_path);
+    if (is_dir && change.kind != TreeChangeKind::kModified) take_all(list_below(change.path));
+    if (change.kind == TreeChangeKind::kRenamed) take_all(list_at_place(change.base_path));
     bool returns = change.kind == TreeChangeKind::kRenamed || change.kind == TreeChangeKind::kDeleted;
-    if (returns) take_covers(change.base_path);
+    if (returns) take_all(list_covers(change.base_path));
   }
+}
+
+Selection::Indexes Selection::list_needed(std::size_t index) const {
+  const TreeChange& change = all_[index];
+  if (change.kind == TreeChangeKind::kDeleted) {
+    if (!change.node().is_directory()) return {};
+    Indexes needed = list_below(change.path);
+    Indexes moved = list_moved_from(change.base_path);
+    needed.insert(needed.end(), moved.begin(), moved.end());
+    return needed;
+  }
+  Indexes needed = list_made_above(change.path);
+  if (change.kind == TreeChangeKind::kModified || change.place.empty()) return needed;
+  auto [first, last] = by_base_path_.equal_range(change.place);
+  for (auto it = first; it != last; ++it) needed.push_back(it->second);
+  return needed;
 }
 
 void Selection::complete_for_apply() {
   while (!pending_.empty()) {
-    const TreeChange& change = all_[pending_.back()];
+    std::size_t index = pending_.back();
     pending_.pop_back();
-    bool is_dir = change.node().is_directory();
-    if (change.kind == TreeChangeKind::kDeleted) {
-      if (is_dir) take_below(change.path);
-      if (is_dir) take_moved_from(change.base_path);
-      continue;
-    }
-    take_above(change.path);
-    if (change.kind == TreeChangeKind::kModified || change.place.empty()) continue;
-    auto [first, last] = by_base_path_.equal_range(change.place);
-    for (auto it = first; it != last; ++it) take(it->second);
+    take_all(list_needed(index));
   }
 }
 

@@ -14,6 +14,8 @@ namespace warren {
 // The changes must outlive it.
 class Selection {
  public:
+  using Indexes = std::vector<std::size_t>;
+
   explicit Selection(const std::vector<TreeChange>& all);
 
   void take(std::size_t index);
@@ -27,19 +29,21 @@ class Selection {
 
   bool has(std::size_t index) const { return taken_[index]; }
   std::vector<TreeChange> list() const;
-  std::vector<std::size_t> with_path(std::string_view path) const;
+  Indexes with_path(std::string_view path) const;
+  // What complete_for_apply adds for this one, before it looks at what those need. It can name `index` itself.
+  Indexes list_needed(std::size_t index) const;
 
  private:
-  void take_below(std::string_view dir);
-  void take_path(std::string_view path);
-  void take_above(std::string_view path);
-  void take_place(const std::string& base_path);
-  void take_moved_from(const std::string& base_dir);
-  void take_covers(std::string_view base_path);
+  void take_all(const Indexes& indexes);
+  Indexes list_below(std::string_view dir) const;
+  Indexes list_made_above(std::string_view path) const;
+  Indexes list_at_place(std::string_view base_path) const;
+  Indexes list_moved_from(const std::string& base_dir) const;
+  Indexes list_covers(std::string_view base_path) const;
 
   const std::vector<TreeChange>& all_;  // by path
   std::vector<bool> taken_;
-  std::vector<std::size_t> pending_;  // taken, but not processed yet
+  Indexes pending_;  // taken, but not processed yet
   std::unordered_multimap<std::string_view, std::size_t> by_place_;
   std::map<std::string_view, std::size_t> moved_from_;                   // renamed nodes by their base path
   std::unordered_multimap<std::string_view, std::size_t> by_base_path_;  // deleted and renamed nodes

@@ -48,14 +48,16 @@ bool Review::Decision::has(PartChoice choice) const {
 
 Review::Review(const std::vector<TreeChange>& all, const ChangeFilter& filter,
                const std::vector<ApplyConflict>& conflicts)
-    : all_(all), decisions_(all.size()) {
+    : all_(all), decisions_(all.size()), needs_(all), implied_(all.size(), false) {
+  Selection listed(all);
+  listed.take_if(filter);
+  listed.complete_for_apply();
   std::unordered_map<std::string_view, std::string> why;
   for (const ApplyConflict& conflict : conflicts) why.emplace(conflict.path, conflict.why);
   Node top;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const TreeChange& change = all[i];
-    bool is_renamed = change.kind == TreeChangeKind::kRenamed;
-    if (filter && !filter(change.path) && !(is_renamed && filter(change.base_path))) continue;
+    if (!listed.has(i)) continue;
     decisions_[i].is_listed = true;
     auto conflict = why.find(change.path);
     if (conflict != why.end()) conflicts_.emplace(change.path, conflict->second);
@@ -115,49 +117,134 @@ Taken Review::taken(std::size_t row) const {
   bool has_taken = false;
   bool has_left = false;
   each_below(row, [&](std::size_t change) {
-    Taken state = decisions_[change].state();
+    Taken state = state_of(change);
     has_taken = has_taken || state != Taken::kNo;
     has_left = has_left || state != Taken::kYes;
   });
   return !has_taken ? Taken::kNo : has_left ? Taken::kPart : Taken::kYes;
 }
 
+Taken Review::state_of(std::size_t change) const {
+  Taken state = decisions_[change].state();
+  return state == Taken::kNo && implied_[change] ? Taken::kYes : state;
+}
+
+void Review::find_implied() {
+  implied_.assign(all_.size(), false);
+  std::vector<std::size_t> pending;
+  for (std::size_t i = 0; i < decisions_.size(); ++i) {
+    if (decisions_[i].state() != Taken::kNo) pending.push_back(i);
+  }
+  while (!pending.empty()) {
+    std::size_t change = pending.back();
+    pending.pop_back();
+    for (std::size_t needed : needs_.directly(change)) {
+      bool is_known = implied_[needed] || conflict_of(needed) != nullptr || decisions_[needed].state() != Taken::kNo;
+      if (is_known) continue;
+      implied_[needed] = true;
+      pending.push_back(needed);
+    }
+  }
+}
+
+// With what cannot be written without these.
+void Review::leave(const std::vector<std::size_t>& changes) {
+  for (std::size_t change : changes) decisions_[change].leave();
+  for (const Needs::Dependent& dependent : needs_.dependents_of(changes)) decisions_[dependent.change].leave();
+}
+
+// After a decision about a change that is taken, or was.
+void Review::follow(std::size_t change) {
+  if (decisions_[change].state() == Taken::kNo) leave({change});
+  find_implied();
+}
+
+// Decides about a change that is only implied so far as it is.
+void Review::take_over(std::size_t change) {
+  if (implied_[change]) decisions_[change].set(true);
+  implied_[change] = false;
+}
+
+std::vector<std::size_t> Review::list_left_conflicts() const {
+  std::vector<std::size_t> left;
+  for (std::size_t i = 0; i < decisions_.size(); ++i) {
+    if (conflict_of(i) != nullptr && decisions_[i].state() == Taken::kNo) left.push_back(i);
+  }
+  return left;
+}
+
+// The changes that are never taken together with others.
+std::vector<bool> Review::list_alone() const {
+  std::vector<bool> alone(all_.size(), false);
+  for (const Needs::Dependent& dependent : needs_.dependents_of(list_left_conflicts())) alone[dependent.change] = true;
+  for (std::size_t i = 0; i < all_.size(); ++i) alone[i] = alone[i] || conflict_of(i) != nullptr;
+  return alone;
+}
+
+std::optional<Review::Missing> Review::find_missing() const {
+  for (const Needs::Dependent& dependent : needs_.dependents_of(list_left_conflicts())) {
+    if (decisions_[dependent.change].state() == Taken::kNo) continue;
+    return Missing{.change = all_[dependent.change], .conflict = all_[dependent.because]};
+  }
+  return std::nullopt;
+}
+
 bool Review::toggle(std::size_t row) {
-  bool is_single = rows_[row].below == 0;
-  bool wants = false;
-  bool has_any = false;
+  std::optional<std::size_t> own = rows_[row].change;
+  if (rows_[row].below == 0 && own) {
+    toggle_one(*own);
+    return true;
+  }
+  std::vector<std::size_t> together;
+  std::vector<bool> alone = list_alone();
   each_below(row, [&](std::size_t change) {
-    if (!is_single && !can_take_together(change)) return;
-    has_any = true;
-    wants = wants || decisions_[change].state() != Taken::kYes;
+    if (!alone[change]) together.push_back(change);
   });
-  each_below(row, [&](std::size_t change) {
-    if (can_take_together(change)) decisions_[change].set(wants);
-    else if (is_single) toggle_conflict(change);
-  });
+  bool wants = std::ranges::any_of(together, [&](std::size_t change) { return state_of(change) != Taken::kYes; });
+  bool is_own_in_conflict = own && conflict_of(*own) != nullptr;
+  if (!wants && is_own_in_conflict && decisions_[*own].state() == Taken::kNo) {
+    toggle_one(*own);
+    return true;
+  }
+  bool has_any = !together.empty() || is_own_in_conflict;
+  if (wants) {
+    for (std::size_t change : together) decisions_[change].set(true);
+  } else {
+    if (is_own_in_conflict) together.push_back(*own);
+    leave(together);
+  }
+  find_implied();
   return has_any;
 }
 
-void Review::toggle_conflict(std::size_t change) {
+void Review::toggle_one(std::size_t change) {
   Decision& decision = decisions_[change];
-  if (decision.state() == Taken::kNo) decision.take_again();
-  else decision.leave();
+  bool is_conflict = conflict_of(change) != nullptr;
+  bool wants = is_conflict ? decision.state() == Taken::kNo : state_of(change) != Taken::kYes;
+  if (!wants) leave({change});
+  else if (is_conflict) decision.take_again();
+  else decision.set(true);
+  find_implied();
 }
 
 void Review::take_all() {
+  std::vector<bool> alone = list_alone();
   for (std::size_t i = 0; i < decisions_.size(); ++i) {
-    if (decisions_[i].is_listed && can_take_together(i)) decisions_[i].set(true);
+    if (decisions_[i].is_listed && !alone[i]) decisions_[i].set(true);
   }
+  find_implied();
 }
 
 void Review::leave_all() {
   for (Decision& one : decisions_) one.leave();
+  find_implied();
 }
 
 void Review::toggle_merged(std::size_t change) {
   Decision& decision = decisions_[change];
   decision.is_merged = !(decision.is_taken && decision.is_merged);
   decision.is_taken = true;
+  follow(change);
 }
 
 bool Review::is_merged(std::size_t change) const {
@@ -171,11 +258,13 @@ bool Review::has_markers(std::size_t change) const { return decisions_[change].h
 void Review::set_parts(std::size_t change, const std::vector<FilePart>& parts) {
   Decision& decision = decisions_[change];
   if (decision.parts == parts) return;
-  bool stays_taken = decision.parts.empty() && decision.is_taken;
+  bool was_taken = decision.state() != Taken::kNo;
+  bool stays_taken = decision.parts.empty() && was_taken;
   decision.parts = parts;
   decision.choices.assign(parts.size(), PartChoice::kLeft);
   decision.last.clear();
   decision.set(stays_taken);
+  if (was_taken) follow(change);
 }
 
 bool Review::has_part_in_conflict(std::size_t change) const {
@@ -184,13 +273,16 @@ bool Review::has_part_in_conflict(std::size_t change) const {
 
 PartChoice Review::choice_of(std::size_t change, std::size_t part) const {
   const std::vector<PartChoice>& choices = decisions_[change].choices;
-  return part < choices.size() ? choices[part] : PartChoice::kLeft;
+  if (part >= choices.size()) return PartChoice::kLeft;
+  return implied_[change] ? PartChoice::kTaken : choices[part];
 }
 
 void Review::toggle_part(std::size_t change, std::size_t part) {
   std::vector<PartChoice>& choices = decisions_[change].choices;
   if (part >= choices.size()) return;
+  take_over(change);
   choices[part] = choices[part] == PartChoice::kTaken ? PartChoice::kLeft : PartChoice::kTaken;
+  follow(change);
 }
 
 bool Review::toggle_markers(std::size_t change, std::size_t part) {
@@ -198,6 +290,7 @@ bool Review::toggle_markers(std::size_t change, std::size_t part) {
   if (part >= decision.parts.size() || !decision.parts[part].is_in_conflict) return false;
   PartChoice& choice = decision.choices[part];
   choice = choice == PartChoice::kMarked ? PartChoice::kLeft : PartChoice::kMarked;
+  follow(change);
   return true;
 }
 
@@ -205,6 +298,7 @@ void Review::take_parts_with(std::size_t change, PartChoice in_conflict) {
   Decision& decision = decisions_[change];
   for (std::size_t i = 0; i < decision.parts.size(); ++i)
     decision.choices[i] = decision.parts[i].is_in_conflict ? in_conflict : PartChoice::kTaken;
+  follow(change);
 }
 
 Review::Counts Review::count() const {
@@ -212,7 +306,7 @@ Review::Counts Review::count() const {
   for (std::size_t i = 0; i < decisions_.size(); ++i) {
     if (!decisions_[i].is_listed) continue;
     ++counts.all;
-    Taken state = decisions_[i].state();
+    Taken state = state_of(i);
     if (state == Taken::kYes) ++counts.taken;
     if (state == Taken::kPart) ++counts.partly;
     if (state != Taken::kNo && conflict_of(i) != nullptr && !is_merged(i)) ++counts.conflicts;

@@ -1,7 +1,9 @@
 // What a person takes of an agent's changes, and leaves: a tree of rows with decisions. No terminal, no files.
 //
 // Nothing is taken at first. A file with parts (changes/review/parts.h) can be taken in part, once its parts are known.
-// Changes in conflict with the base are taken one by one only, never together with others.
+// Changes in conflict with the base are taken one by one only, never together with others, and neither are changes that
+// need one of them which is left (changes/needs.h). What the taken changes need besides counts as taken, and to leave
+// it is to leave them.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +17,7 @@
 #include "changes/apply/apply.h"
 #include "changes/changes.h"
 #include "changes/conflicts.h"
+#include "changes/needs.h"
 #include "changes/review/parts.h"
 #include "changes/selection.h"
 
@@ -40,7 +43,8 @@ class Review {
     std::size_t marked = 0;     // those with conflict markers
   };
 
-  // A directory with more rows than limits::kReviewOpenRows below it is folded at first.
+  // Lists also what the changes of the filter need. A directory with more rows than limits::kReviewOpenRows below it is
+  // folded at first.
   Review(const std::vector<TreeChange>& all, const ChangeFilter& filter, const std::vector<ApplyConflict>& conflicts);
 
   const std::vector<Row>& rows() const { return rows_; }  // each directory before what is below it
@@ -50,8 +54,9 @@ class Review {
   const std::string* conflict_of(std::size_t change) const;  // why; null without a conflict
 
   Taken taken(std::size_t row) const;
-  // Takes a row with everything below it, or leaves it if all of that is taken. False if only conflicts are below it. A
-  // file in conflict is taken as it was when it was left; at first all of its parts, as the agent has them.
+  // Takes a row with everything below it, or leaves it if all of that is taken. False if only conflicts, and what needs
+  // them, are below it. A file in conflict is taken as it was when it was left; at first all of its parts, as the agent
+  // has them. A directory that is in conflict itself is taken once everything below it is.
   bool toggle(std::size_t row);
   void take_all();
   void leave_all();
@@ -74,6 +79,13 @@ class Review {
 
   Counts count() const;
 
+  // A taken change, and the conflict that is left without which it cannot be written.
+  struct Missing {
+    const TreeChange& change;
+    const TreeChange& conflict;
+  };
+  std::optional<Missing> find_missing() const;
+
   // Puts the decisions into `chosen` and `options`. kConflict if a file whose parts were chosen has changed since.
   Status choose(const AgentOverlay& overlay, Selection& chosen, ApplyOptions& options) const;
 
@@ -93,14 +105,22 @@ class Review {
   };
   struct Node;
   void flatten(const Node& node, const std::string& name, std::size_t depth);
-  void toggle_conflict(std::size_t change);
-  bool can_take_together(std::size_t change) const { return conflict_of(change) == nullptr; }
+  void toggle_one(std::size_t change);
+  void leave(const std::vector<std::size_t>& changes);
+  void follow(std::size_t change);
+  void find_implied();
+  void take_over(std::size_t change);
+  Taken state_of(std::size_t change) const;
+  std::vector<std::size_t> list_left_conflicts() const;
+  std::vector<bool> list_alone() const;
   template <class Call>
   void each_below(std::size_t row, const Call& call) const;
 
   const std::vector<TreeChange>& all_;
   std::unordered_map<std::string_view, std::string> conflicts_;  // by the path of a change
   std::vector<Decision> decisions_;                              // one for each change
+  Needs needs_;
+  std::vector<bool> implied_;  // not taken themselves, but needed by what is taken, and not in conflict
   std::vector<Row> rows_;
 };
 

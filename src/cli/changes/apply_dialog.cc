@@ -8,6 +8,7 @@
 #include "base/path.h"
 #include "base/printable.h"
 #include "changes/conflicts.h"
+#include "changes/needs.h"
 #include "changes/review/parts.h"
 #include "changes/review/patch.h"
 #include "cli/changes/changes_output.h"
@@ -227,26 +228,26 @@ class Dialog {
         all_(all),
         chosen_(chosen),
         options_(options),
-        is_decided_(all.size(), false) {}
+        needs_(all),
+        is_decided_(all.size(), false),
+        is_taken_(all.size(), false) {}
 
   Result<bool> run(const ChangeFilter& filter) {
     std::vector<ApplyConflict> conflicts = WARREN_TRY(find_conflicts(overlay_, all_));
     for (const ApplyConflict& conflict : conflicts) why_.emplace(conflict.path, &conflict.why);
+    WARREN_TRY(list_asked(filter));
     for (std::size_t i = 0; i < all_.size(); ++i) {
-      bool is_asked =
-          !filter || filter(all_[i].path) || (all_[i].kind == TreeChangeKind::kRenamed && filter(all_[i].base_path));
-      is_decided_[i] = !is_asked;
-    }
-    bool has_taken = false;
-    for (std::size_t i = 0; i < all_.size(); ++i) {
-      if (is_decided_[i] || chosen_.has(i)) continue;
+      if (is_decided_[i]) continue;
       Decision decision = WARREN_TRY(decide(i));
-      has_taken = has_taken || decision.is_taken;
-      bool is_over = decision.next == Next::kStop || decision.next == Next::kAbort;
-      if (!is_over) continue;
-      bool writes = decision.next == Next::kStop && has_taken;
-      if (!writes) context_.err.line("nothing was written");
-      return writes;
+      if (decision.next == Next::kStop) leave_rest();
+      bool has_taken = std::ranges::find(is_taken_, true) != is_taken_.end();
+      bool is_nothing = decision.next == Next::kAbort || (decision.next == Next::kStop && !has_taken);
+      if (!is_nothing) continue;
+      context_.err.line("nothing was written");
+      return false;
+    }
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      if (is_taken_[i]) chosen_.take(i);
     }
     return true;
   }
@@ -281,32 +282,88 @@ class Dialog {
     return inside;
   }
 
-  void leave_all_in(std::size_t at) {
+  // What the chosen changes need is written with them. Of that, too, a conflict or a remark needs an answer.
+  Status list_asked(const ChangeFilter& filter) {
+    Selection wanted(all_);
+    wanted.take_if(filter);
+    for (std::size_t i = 0; i < all_.size(); ++i) is_decided_[i] = !wanted.has(i);
+    wanted.complete_for_apply();
     for (std::size_t i = 0; i < all_.size(); ++i) {
-      if (all_[i].kind == all_[at].kind && is_at_or_below(all_[i].path, all_[at].path)) is_decided_[i] = true;
+      if (is_decided_[i] && wanted.has(i)) is_decided_[i] = WARREN_TRY(is_plain(i));
     }
+    return Ok{};
+  }
+
+  std::vector<std::size_t> list_same_kind_in(std::size_t at) const {
+    std::vector<std::size_t> found;
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      bool is_in = i != at && all_[i].kind == all_[at].kind && is_at_or_below(all_[i].path, all_[at].path);
+      if (is_in) found.push_back(i);
+    }
+    return found;
+  }
+
+  void take(std::size_t i) {
+    is_decided_[i] = true;
+    is_taken_[i] = true;
+  }
+
+  // Leaves also what cannot be written without these, whether it was taken before or not asked about yet.
+  void leave(const std::vector<std::size_t>& left) {
+    for (std::size_t i : left) is_decided_[i] = true;
+    std::vector<std::size_t> not_asked;
+    std::size_t because = 0;
+    for (const Needs::Dependent& dependent : needs_.dependents_of(left)) {
+      std::size_t i = dependent.change;
+      if (is_taken_[i]) {
+        print_left(change_line(all_[i]), dependent.because);
+        options_.contents.erase(all_[i].path);
+      } else if (!is_decided_[i]) {
+        not_asked.push_back(i);
+        because = dependent.because;
+      }
+      is_decided_[i] = true;
+      is_taken_[i] = false;
+    }
+    if (not_asked.size() == 1) print_left(change_line(all_[not_asked[0]]), because);
+    if (not_asked.size() > 1) print_left(fmt::format("{} more changes", not_asked.size()), because);
+  }
+
+  void print_left(std::string_view what, std::size_t because) {
+    context_.err.print("  left: {}: not possible without {}\n", what, change_line(all_[because]));
+  }
+
+  void leave_rest() {
+    std::vector<std::size_t> rest;
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      if (!is_decided_[i]) rest.push_back(i);
+    }
+    leave(rest);
   }
 
   Result<Decision> decide(std::size_t i) {
     if (takes_rest_) {
       Remarks remarks = WARREN_TRY(remarks_of(overlay_, all_[i]));
       if (remarks.runs.empty()) {
-        bool is_taken = find_conflict(i) == nullptr;
-        if (is_taken) chosen_.take(i);
-        return Decision{.is_taken = is_taken};
+        if (find_conflict(i) == nullptr) take(i);
+        else leave({i});
+        return Decision{};
       }
     }
     Question question { .change = all_[i], .conflict = find_conflict(i), .inside = WARREN_TRY(list_inside(i)) };
     Decision decision = WARREN_TRY(ask_about(context_, overlay_, all_, question, options_));
     takes_rest_ = takes_rest_ || decision.is_rest_taken;
-    if (decision.is_taken) chosen_.take(i);
     is_decided_[i] = true;
-    if (decision.next == Next::kGoInto) return decision;
-    for (std::size_t inside : question.inside) {
-      if (decision.is_taken) chosen_.take(inside);
-      is_decided_[inside] = true;
+    if (decision.next == Next::kGoInto || decision.next == Next::kAbort) return decision;
+    if (decision.is_taken) {
+      take(i);
+      for (std::size_t inside : question.inside) take(inside);
+      return decision;
     }
-    if (!decision.is_taken && !question.inside.empty()) leave_all_in(i);
+    std::vector<std::size_t> left;
+    if (!question.inside.empty()) left = list_same_kind_in(i);
+    left.insert(left.begin(), i);
+    leave(left);
     return decision;
   }
 
@@ -316,7 +373,9 @@ class Dialog {
   Selection& chosen_;
   ApplyOptions& options_;
   std::unordered_map<std::string_view, const std::string*> why_;  // conflicts
-  std::vector<bool> is_decided_;                                  // or not asked for
+  Needs needs_;
+  std::vector<bool> is_decided_;  // or not to be asked about
+  std::vector<bool> is_taken_;
   bool takes_rest_ = false;
 };
 

@@ -14,6 +14,7 @@
 #include "changes/conflicts.h"
 #include "changes/review/remarks.h"
 #include "changes/review/review.h"
+#include "cli/changes/changes_output.h"
 #include "cli/changes/review_frame.h"
 #include "cli/show/screen.h"
 #include "os/fd.h"
@@ -189,7 +190,7 @@ class ReviewDialog {
       review_.toggle_part(*shown_, view_.part);
       return;
     }
-    if (!review_.toggle(row())) view_.message = " only conflicts are below it: decide about each of them";
+    if (!review_.toggle(row())) view_.message = " only conflicts are below it, and what needs them: decide about each";
   }
 
   Status merge() {
@@ -226,6 +227,11 @@ class ReviewDialog {
     Review::Counts counts = review_.count();
     if (counts.taken + counts.partly == 0) {
       view_.message = " nothing is taken: space takes a change, a takes all";
+      return Ok{};
+    }
+    if (std::optional<Review::Missing> missing = review_.find_missing()) {
+      view_.message = fmt::format(" decide about the conflict {} first, or leave {}: that needs it",
+                                  path_in_line(missing->conflict.path), path_in_line(missing->change.path));
       return Ok{};
     }
     view_.message = fmt::format(" Apply {} of {} changes", counts.taken + counts.partly, counts.all);
