@@ -52,9 +52,8 @@ Selection::Indexes Selection::list_below(std::string_view dir) const {
   return found;
 }
 
-// All changes of the paths at which the agent has made a directory.
+// All changes of the path of the nearest directory above that the agent has made. That one needs those above it.
 Selection::Indexes Selection::list_made_above(std::string_view path) const {
-  Indexes found;
   while (path != "/") {
     path = split_parent(path).parent;
     Indexes at = with_path(path);
@@ -62,9 +61,9 @@ Selection::Indexes Selection::list_made_above(std::string_view path) const {
       bool is_made = all_[index].kind == TreeChangeKind::kAdded || all_[index].kind == TreeChangeKind::kRenamed;
       return is_made && all_[index].after->is_directory();
     });
-    if (has_made_dir) found.insert(found.end(), at.begin(), at.end());
+    if (has_made_dir) return at;
   }
-  return found;
+  return {};
 }
 
 Selection::Indexes Selection::list_at_place(std::string_view base_path) const {
