@@ -111,20 +111,6 @@ class Sessions(commanding.Commands):
         self.assertEqual(world.warren("discard", "s").stdout, "nothing to discard\n")
         self.assertEqual(world.sessions(), [])
 
-    def test_diff_does_not_say_that_apply_deletes_a_mounted_session(self):
-        world = self.world
-        self.ok("--session", "s", "--keep", "--", "true")
-        point = world.root / "point"
-        point.mkdir()
-        self.assertEqual(world.warren("mount", "s", point).returncode, 0)
-        try:
-            self.assertEqual(world.warren("diff", "s").stderr, "")
-            self.assertEqual(world.warren("apply", "s").returncode, 0)
-            self.assertEqual(world.sessions(), ["s"])
-        finally:
-            self.assertEqual(world.warren("umount", point).returncode, 0)
-        self.assertIn("`warren apply session:s` deletes it", world.warren("diff", "s").stderr)
-
     def test_a_session_with_more_than_changes_stays(self):
         world = self.world
         for what in (["kv", "s", "set", "key", "1"], ["vfs", "s", "write", "/mem/semantic/x", "kept"],
@@ -548,6 +534,20 @@ class AsRoot(Sessions, unittest.TestCase):
         finally:
             self.assertEqual(world.warren("umount", point).returncode, 0)
         self.assertEqual(world.warren("fs", "s", "cat", "/later").stdout, "kept")
+
+    def test_diff_does_not_say_that_apply_deletes_a_mounted_session(self):
+        world = self.world
+        self.ok("--session", "s", "--keep", "--", "true")
+        point = world.root / "point"
+        point.mkdir()
+        self.assertEqual(world.warren("mount", "s", point).returncode, 0)
+        try:
+            self.assertEqual(world.warren("diff", "s").stderr, "")
+            self.assertEqual(world.warren("apply", "s").returncode, 0)
+            self.assertEqual(world.sessions(), ["s"])
+        finally:
+            self.assertEqual(world.warren("umount", point).returncode, 0)
+        self.assertIn("`warren apply session:s` deletes it", world.warren("diff", "s").stderr)
 
 
 class AsOrdinaryUser(Sessions, unittest.TestCase):
