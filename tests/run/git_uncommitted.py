@@ -259,7 +259,7 @@ class Marks(Uncommitted):
         self.git("merge", "-q", "--no-edit", "warren/s")
         shown = self.world.warren("diff", "session:s")
         self.assertEqual((shown.returncode, shown.stdout), (0, ""))
-        self.assertEqual(shown.stderr, "nothing is left in the session 's': `warren apply s` deletes it\n")
+        self.assertEqual(shown.stderr, "nothing is left in the session 's': `warren apply session:s` deletes it\n")
         self.warren("apply", "s")
         self.assertEqual(self.world.sessions(), [])
 
