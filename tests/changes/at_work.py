@@ -172,17 +172,21 @@ class AtWork(MountedCase):
         (self.point / "f").unlink()
         (self.point / "f").mkdir()
         (self.point / "e/z").rename(self.point / "f/z")
+        (self.point / "f/new").write_text("new\n")
         self.w.warren("apply", self.w.id)
         self.w.warren("undo", self.w.id)
         overlaid.snapshot(self.point)
         kept = json.loads(self.w.warren("undo", "--list", "--json", self.w.id))[0]
         self.w.warren("undo", "--record", kept["name"])
         self.assertEqual(overlaid.differences(overlaid.snapshot(self.point), overlaid.snapshot(self.base)), [])
+        self.assertEqual(self.w.changes(), [])
         self.w.umount(self.point)
         self.point = self.w.mount()
         overlaid.snapshot(self.point)
-        self.w.run("apply", self.w.id)  # it may be a conflict
+        self.assertEqual(self.w.changes(), [])
+        self.apply()
         self.assertEqual((self.base / "f/z").read_text(), "1\n")
+        self.end()
 
     def test_a_file_with_a_second_name_follows_an_undo(self):
         self.begin(a="1\n", b="1\n")

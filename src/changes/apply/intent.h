@@ -72,7 +72,8 @@ struct Intent {
   // Mount points in the base whose filesystems are written to. Each has a staging directory of the same name; the n-th
   // one, counted from 1, has the slots from n * kSlotsPerTop on.
   std::vector<std::string> tops;
-  std::vector<AppliedChange> changes;  // of an undo: what it renames back, from base_path to path
+  // Of an undo: what it renames back, from base_path to path, and as added what is in directories that it puts back.
+  std::vector<AppliedChange> changes;
 
   bool operator==(const Intent&) const = default;
 };

@@ -172,10 +172,27 @@ class InverseBuilder {
         HostTree::TreeDigest staged = WARREN_TRY(base_.digest_tree(slot_path(intent_, back.slot)));
         back.tree = staged.value;
       }
+      if (back.new_node.type == S_IFDIR) WARREN_TRY(list_returning(step.path, slot_path(intent_, back.slot)));
     }
     bool is_taken = !put_paths_.contains(step.path) && WARREN_TRY(base_.find(step.path));
     if (is_taken) conflict(step.path, "something else is there now");
     intent_.steps.push_back(std::move(back));
+    return Ok{};
+  }
+
+  // What is in a directory that returns: whoever updates the agent must be able to tell it from what somebody makes
+  // there afterwards.
+  Status list_returning(const std::string& path, const std::string& staged) {
+    std::vector<TreeEntry> entries = WARREN_TRY(list_tree(base_, staged));
+    for (const TreeEntry& entry : entries) {
+      HostNode node = HostNode::of(entry.attributes);
+      AppliedChange change;
+      change.kind = TreeChangeKind::kAdded;
+      change.path = path + entry.path.substr(staged.size());
+      change.type = node.type;
+      change.written = node;
+      intent_.changes.push_back(std::move(change));
+    }
     return Ok{};
   }
 

@@ -207,7 +207,10 @@ Result<std::optional<UndoRecovery>> recover_undo(HostTree& base, ApplyRecord& re
   if (is_begun) WARREN_TRY(Staging::check_mounted(base, record));
   if (is_under_way(record)) {
     Status done = Error(Code::kConflict, "taking it back had begun");
-    if (record.state != ApplyState::kRollingBack) done = perform(base, record, Attempt::kAfterCrash);
+    if (record.state != ApplyState::kRollingBack) {
+      mark_undo(record, clock);  // it may have been killed just before it did so
+      done = perform(base, record, Attempt::kAfterCrash);
+    }
     if (!done.ok()) {
       recovery.left = WARREN_TRY(give_up_undo(base, record, clock));
       recovery.is_finished = false;

@@ -1,14 +1,19 @@
 #include "changes/undo/undone_changes.h"
 
-#include <map>
-#include <unordered_map>
+#include <algorithm>
+#include <optional>
+#include <string>
 #include <unordered_set>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "agent/base_note.h"
 #include "agent/record/audit_trail.h"
 #include "base/path.h"
+#include "changes/compare.h"
+#include "changes/undo/renamed_again.h"
+#include "changes/undo/undone_base.h"
 #include "changes/upper/open_overlay.h"
 #include "changes/upper/replace_origin.h"
 #include "changes/upper/tree_finder.h"
@@ -21,199 +26,39 @@
 namespace warren {
 namespace {
 
-// What the steps of an undo have done to the base.
-class UndoneBase {
- public:
-  explicit UndoneBase(const Intent& intent) {
-    const std::vector<Step>& steps = intent.steps;
-    std::unordered_map<std::uint64_t, std::string> taken;  // slot → the name that the apply had given to the node
-    for (const Step& step : steps) {
-      if (step.kind == StepKind::kTakeOut) taken.emplace(step.slot, step.path);
-    }
-    for (const Step& step : steps) {
-      if (step.kind == StepKind::kTakeOut) removed_.insert(step.path);
-      auto from = step.kind == StepKind::kPutIn ? taken.find(step.slot) : taken.end();
-      if (from != taken.end()) renamed_back_.emplace(from->second, step.path);
-      if (step.kind == StepKind::kPutIn || step.kind == StepKind::kReplace) written_[step.path] = step.new_node;
-    }
-    for (const Step& step : steps) {
-      if (step.kind != StepKind::kSetMetadata && step.kind != StepKind::kOverwrite) continue;
-      HostNode& node = written_.try_emplace(step.path, step.old_node).first->second;
-      node.mtime = step.after.mtime;
-      if (step.kind == StepKind::kOverwrite) node.size = step.new_node.size;
-    }
-    for (const Step& step : steps) {
-      if (step.kind == StepKind::kReplace || step.kind == StepKind::kOverwrite) undone_[step.path] = step.old_node;
-    }
-    for (const AppliedChange& change : intent.changes) {
-      if (change.has_unseen) merged_.insert(change.path);
-    }
-    // A file that was renamed and changed is another node under each name.
-    for (const AppliedChange& change : intent.changes) {
-      bool is_back = removed_.contains(change.base_path) && written_.contains(change.path);
-      if (is_back) renamed_back_.try_emplace(change.base_path, change.path);
-    }
-    for (const auto& [from, to] : renamed_back_) back_from_.emplace(to, from);
-  }
-
-  // The renames of the apply: new path → the path that the node has again.
-  const std::unordered_map<std::string, std::string>& renamed_back() const { return renamed_back_; }
-
-  // The name that the apply gave to a node which has this one again; nullptr if it did not rename it.
-  const std::string* find_renamed(const std::string& path) const {
-    auto found = back_from_.find(path);
-    return found == back_from_.end() ? nullptr : &found->second;
-  }
-
-  // Whether the apply had put it there. In a directory that has its old name again it was removed under the new one.
-  bool has_removed(const std::string& path) const {
-    for (std::string_view at = path; at.size() > 1; at = split_parent(at).parent) {
-      if (removed_.contains(std::string(at))) return true;
-      const std::string* renamed = find_renamed(std::string(at));
-      if (renamed != nullptr) return has_removed_below(*renamed, path.substr(at.size()));
-    }
-    return false;
-  }
-
-  // Whether the agent's file was in conflict with the file that the apply had written, too: the apply had merged a part
-  // of it into work that the agent has not seen. `seen` is what the agent's file is compared with.
-  bool was_in_conflict(const std::string& path, const std::optional<Attributes>& seen) const {
-    auto undone = undone_.find(path);
-    if (!merged_.contains(path) || undone == undone_.end()) return false;
-    const HostNode& node = undone->second;
-    bool is_as_written =
-        seen && seen->inode.value == (kBaseBit | node.inode) && seen->size == node.size && seen->mtime == node.mtime;
-    return !is_as_written;
-  }
-
-  // Only as the undo has left it: a later edit is one that the agent has not seen.
-  bool has_written(const std::string& path, const Attributes& now) const {
-    auto found = written_.find(path);
-    if (found == written_.end()) return false;
-    const HostNode& node = found->second;
-    if (now.is_directory()) return now.host_inode == node.inode;  // its entries are compared by name
-    return now.host_inode == node.inode && now.size == node.size && now.mtime == node.mtime;
-  }
-
- private:
-  bool has_removed_below(const std::string& dir, const std::string& rest) const {
-    std::string path = dir + rest;
-    for (std::string_view at = path; at.size() > dir.size(); at = split_parent(at).parent) {
-      if (removed_.contains(std::string(at))) return true;
-    }
-    return false;
-  }
-
-  std::unordered_set<std::string> removed_;
-  std::unordered_set<std::string> merged_;            // with work that the agent has not seen
-  std::unordered_map<std::string, HostNode> undone_;  // what the apply had written
-  std::unordered_map<std::string, HostNode> written_;
-  std::unordered_map<std::string, std::string> back_from_;  // renamed_back_, the other way round
-  std::unordered_map<std::string, std::string> renamed_back_;
-};
-
-// What the agent had renamed, and still has under the new name because it is in use, is renamed again: a copy of the
-// base's node, which is hidden at its old name.
-class RenamedAgain {
- public:
-  RenamedAgain(const AgentOverlay& overlay, const UpperTree& tree, TreeFinder& base)
-      : overlay_(overlay), tree_(tree), base_(base), edit_(overlay, tree, base) {}
-
-  Status run(const UndoneBase& undone) {
-    std::map<std::string, std::string> renamed;  // the path that it has again → the one of the apply; parents first
-    for (const auto& [upper, row] : tree_.origins()) {
-      auto back = undone.renamed_back().find(row.base_path);
-      if (back != undone.renamed_back().end()) renamed.emplace(back->second, row.base_path);
-    }
-    for (const auto& [base_path, place] : renamed) {
-      if (!WARREN_TRY(hide(base_path, undone))) continue;
-      hidden_.insert(place);
-      WARREN_TRY(cover(place, undone));
-    }
-    for (const auto& [upper, row] : tree_.origins()) {
-      std::string_view at = row.base_path;
-      while (at.size() > 1 && !undone.renamed_back().contains(std::string(at))) at = split_parent(at).parent;
-      if (!hidden_.contains(std::string(at))) continue;
-      Origin follows = row;
-      follows.base_path = undone.renamed_back().at(std::string(at)) + row.base_path.substr(at.size());
-      WARREN_TRY(follow(std::move(follows), undone));
-    }
-    return edit_.tidy(InUse::kYes);
-  }
-
- private:
-  // A file that was changed, too, is compared with what the undo put back.
-  Status follow(Origin origin, const UndoneBase& undone) {
-    std::optional<Attributes> there = WARREN_TRY(base_.find(origin.base_path));
-    bool is_other = there && origin.seen && there->is_file() && origin.seen->is_file() &&
-                    there->inode != origin.seen->inode && undone.has_written(origin.base_path, *there);
-    if (!is_other) return overlay_.upper.put_origin(origin);
-    origin.seen = there;
-    origin.seen->ctime = {};  // the agent's node is another one
-    return replace_origin(overlay_, origin, origin.base_path);
-  }
-
-  // What had the new name before the apply has it again, and the agent's node covers it.
-  Status cover(const std::string& place, const UndoneBase& undone) {
-    std::optional<Attributes> there = WARREN_TRY(base_.find(place));
-    bool is_back = there && undone.has_written(place, *there);
-    return is_back ? overlay_.upper.put_cover({.base_path = place, .seen = there, .at = {}}) : Status(Ok{});
-  }
-
-  // False if that is impossible, because the agent has something else there, or the file has other names.
-  Result<bool> hide(const std::string& base_path, const UndoneBase& undone) {
-    std::optional<Attributes> there = WARREN_TRY(base_.find(base_path));
-    if (!there || (!there->is_directory() && there->nlink != 1)) return false;
-    std::string path = shown_path_of(base_path, undone);
-    if (tree_.find(path) != nullptr || tree_.is_gone(base_path)) return false;
-    WARREN_TRY(edit_.add_whiteout(path, base_path, *there));
-    return true;
-  }
-
-  // Where the merged tree will show that name: below a directory that is renamed again, it is under the new path.
-  std::string shown_path_of(const std::string& base_path, const UndoneBase& undone) const {
-    for (std::string_view at = split_parent(base_path).parent; at.size() > 1; at = split_parent(at).parent) {
-      const std::string* place = undone.find_renamed(std::string(at));
-      if (place != nullptr && hidden_.contains(*place)) return tree_.path_of(*place + base_path.substr(at.size()));
-    }
-    return tree_.path_of(base_path);
-  }
-
-  const AgentOverlay& overlay_;
-  const UpperTree& tree_;
-  TreeFinder& base_;
-  UpperEdit edit_;
-  std::unordered_set<std::string> hidden_;  // the new paths of those that are hidden at the old one
-};
-
 // The agent has another type of node there than what the undo put back: it has replaced that again.
-Status cover_again(const AgentOverlay& overlay, const UpperNode& node) {
+Status cover_again(const AgentOverlay& overlay, const UpperNode& node, const UndoneBase& undone) {
   Inode upper = node.node.inode;
   bool is_dir = node.node.is_directory();
   WARREN_TRY(is_dir ? overlay.upper.put_origin({.upper = upper, .base_path = "", .seen = {}})
                     : overlay.upper.remove_origin(upper));
   WARREN_TRY(overlay.upper.put_cover({.base_path = node.place, .seen = node.there, .at = {}}));
-  std::vector<Cover> pending{{.base_path = node.place, .seen = node.there, .at = {}}};
+  std::vector<std::string> pending{node.place};
   while (!pending.empty()) {
-    Cover dir = std::move(pending.back());
+    std::string dir = std::move(pending.back());
     pending.pop_back();
-    if (!dir.seen->is_directory()) continue;
-    std::optional<Attributes> now = WARREN_TRY(find_in_tree(overlay.base, dir.base_path));
+    std::optional<Attributes> now = WARREN_TRY(find_in_tree(overlay.base, dir));
     if (!now || !now->is_directory()) continue;
     std::vector<DirEntry> entries = WARREN_TRY(list_dir(overlay.base, now->inode, DirDetail::kAttributes));
     for (const DirEntry& entry : entries) {
-      // Its times are too young to tell what came back from what somebody makes now.
-      pending.push_back({.base_path = join_path(dir.base_path, entry.name), .seen = entry.attributes, .at = {}});
-      WARREN_TRY(overlay.upper.put_cover(pending.back()));
+      std::string place = join_path(dir, entry.name);
+      if (undone.find_renamed(place) != nullptr) continue;  // the agent has it elsewhere
+      // Its times are too young to tell what came back from what somebody makes now. Of that, nothing was seen.
+      bool is_back = undone.has_written(place, *entry.attributes);
+      Cover cover{.base_path = place, .seen = is_back ? entry.attributes : std::nullopt, .at = {}};
+      WARREN_TRY(overlay.upper.put_cover(cover));
+      if (is_back) pending.push_back(std::move(place));
     }
   }
   return Ok{};
 }
 
-// Of names that the undo has removed or written, and under which the agent has something else since the apply.
+// Of names that the undo has removed or written, and under which the agent has something else since the apply. What the
+// apply had renamed is excepted: if the session no longer has it under its new name, it was never to be removed.
 Status take_up_covers(const AgentOverlay& overlay, const UpperTree& tree, TreeFinder& base, const UndoneBase& undone) {
   for (const auto& [place, cover] : tree.covers()) {
-    if (!cover.seen || cover.seen->is_directory()) continue;
+    bool is_other = cover.seen ? cover.seen->is_directory() : undone.find_renamed(place) != nullptr;
+    if (is_other) continue;
     std::optional<Attributes> now = WARREN_TRY(base.find(place));
     bool is_ours = now ? undone.has_written(place, *now) : undone.has_removed(place);
     if (is_ours) WARREN_TRY(overlay.upper.put_cover({.base_path = place, .seen = now, .at = {}}));
@@ -221,7 +66,73 @@ Status take_up_covers(const AgentOverlay& overlay, const UpperTree& tree, TreeFi
   return Ok{};
 }
 
-Status take_up(const AgentOverlay& overlay, const UpperNode& node, const UndoneBase& undone) {
+// A part of a directory was applied which the agent has removed as a whole: what is back in it is removed again.
+Status take_up_below(const AgentOverlay& overlay, const UpperTree& tree, TreeFinder& base, const UndoneBase& undone) {
+  for (const auto& [place, node] : undone.written()) {
+    bool is_hidden = tree.is_gone(split_parent(place).parent) && !tree.covers().contains(place);
+    if (!is_hidden || undone.was_renamed(place)) continue;
+    std::optional<Attributes> now = WARREN_TRY(base.find(place));
+    bool is_back = now && undone.has_written(place, *now);
+    if (is_back) WARREN_TRY(overlay.upper.put_cover({.base_path = place, .seen = now, .at = {}}));
+  }
+  return Ok{};
+}
+
+// The base's directory is back under this one, which hides it since an earlier undo: it shows again, as an apply leaves
+// it.
+Status show_again(const AgentOverlay& overlay, const UpperTree& tree, TreeFinder& base, const UpperNode& dir) {
+  WARREN_TRY(overlay.upper.remove_cover(dir.place));
+  UpperEdit edit(overlay, tree, base);
+  WARREN_TRY(edit.uncover(dir.path, dir.place));
+  return edit.tidy(InUse::kYes);
+}
+
+// What the agent has as its own since an earlier undo is in the base again: it stays for those who use it, as an apply
+// leaves it.
+class BackInBase {
+ public:
+  BackInBase(const AgentOverlay& overlay, const UpperTree& tree, const UndoneBase& undone)
+      : overlay_(overlay), undone_(undone) {
+    for (const auto& [upper, row] : tree.origins()) copied_.insert(row.base_path);
+  }
+
+  Status take_up(const UpperNode& node) {
+    bool may_be = node.there && !node.node.is_directory() && node.node.nlink == 1 && !copied_.contains(node.place);
+    if (!may_be || !undone_.has_written(node.place, *node.there)) return Ok{};
+    bool is_same = WARREN_TRY(is_equal(node, *node.there));
+    if (!is_same) return Ok{};
+    WARREN_TRY(overlay_.upper.remove_cover(node.place));
+    return overlay_.upper.put_origin({.upper = node.node.inode, .base_path = "", .seen = node.there});
+  }
+
+ private:
+  Result<bool> is_equal(const UpperNode& node, const Attributes& there) {
+    const Attributes& own = node.node;
+    if (!has_same_mode(own, there) || own.size != there.size || own.mtime != there.mtime) return false;
+    FileSystem& upper = overlay_.upper.fs();
+    std::optional<Attributes> now = WARREN_TRY(find_in_tree(overlay_.base, node.place));
+    if (!now || now->inode != there.inode) return false;
+    if (own.is_file() && !WARREN_TRY(has_same_content(upper, own, overlay_.base, *now))) return false;
+    if (own.is_symlink() && WARREN_TRY(upper.read_link(own.inode)) != WARREN_TRY(overlay_.base.read_link(now->inode)))
+      return false;
+    XattrMap theirs = WARREN_TRY(read_xattrs(overlay_.base, now->inode));
+    XattrMap ours = WARREN_TRY(read_xattrs(upper, own.inode));
+    return theirs == ours;
+  }
+
+  const AgentOverlay& overlay_;
+  const UndoneBase& undone_;
+  std::unordered_set<std::string> copied_;  // what the session shows under another name
+};
+
+// Whether the base has something under one of its names. The row of the node is about that.
+bool has_name_in_base(const UpperTree& tree, Inode upper) {
+  return std::ranges::any_of(tree.names_of(upper),
+                             [&](std::size_t name) { return tree.nodes()[name].there.has_value(); });
+}
+
+Status take_up(const AgentOverlay& overlay, const UpperTree& tree, TreeFinder& base, const UpperNode& node,
+               const UndoneBase& undone) {
   bool is_copy = !node.origin->base_path.empty();
   bool is_back = node.there && undone.has_written(node.place, *node.there);
   bool was_linked = is_back && node.origin->hidden_names > 0 && node.there->nlink == 1;
@@ -238,15 +149,13 @@ Status take_up(const AgentOverlay& overlay, const UpperNode& node, const UndoneB
     bool is_own = node.is_kept_new() || node.node.is_directory();
     if (!is_own || !undone.has_removed(node.place)) return Ok{};
     if (!node.place.empty()) WARREN_TRY(overlay.upper.put_cover({.base_path = node.place, .seen = {}, .at = {}}));
-    return overlay.upper.remove_origin(node.node.inode);
+    return has_name_in_base(tree, node.node.inode) ? Status(Ok{}) : overlay.upper.remove_origin(node.node.inode);
   }
   bool is_same_kind = ((node.there->mode ^ node.node.mode) & S_IFMT) == 0;
-  if (is_back && !is_same_kind) return cover_again(overlay, node);
+  if (is_back && !is_same_kind) return cover_again(overlay, node, undone);
   bool is_opaque_dir = node.node.is_directory() && !is_copy && !node.origin->seen;
-  if (is_back && is_opaque_dir) {  // cover_again made it so; now the base has the directory
-    WARREN_TRY(overlay.upper.remove_cover(node.place));
-    return overlay.upper.put_origin({.upper = node.node.inode, .base_path = "", .seen = node.there});
-  }
+  bool is_shown_elsewhere = is_opaque_dir && tree.is_moved_dir(node.place);
+  if (is_back && is_opaque_dir && !is_shown_elsewhere) return show_again(overlay, tree, base, node);
   if (!is_back || node.node.is_directory()) return Ok{};
   if (undone.was_in_conflict(node.place, node.origin->seen)) return Ok{};
   Origin origin = *node.origin;
@@ -317,12 +226,15 @@ Status take_up_undone(const AgentOverlay& overlay, const Intent& intent) {
   TreeFinder base(overlay.base);
   {
     UpperTree before = WARREN_TRY(UpperTree::read(overlay, base));
-    WARREN_TRY(RenamedAgain(overlay, before, base).run(undone));
+    WARREN_TRY(RenamedAgain(overlay, before, base, undone).run());
   }
   UpperTree tree = WARREN_TRY(UpperTree::read(overlay, base));
   WARREN_TRY(take_up_covers(overlay, tree, base, undone));
+  WARREN_TRY(take_up_below(overlay, tree, base, undone));
+  BackInBase back(overlay, tree, undone);
   for (const UpperNode& node : tree.nodes()) {
-    if (node.origin != nullptr && !node.is_nameless) WARREN_TRY(take_up(overlay, node, undone));
+    if (node.is_nameless) continue;
+    WARREN_TRY(node.origin == nullptr ? back.take_up(node) : take_up(overlay, tree, base, node, undone));
   }
   WARREN_TRY(take_up_removals(overlay, tree, base, undone));
   return unit->commit();

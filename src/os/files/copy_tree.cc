@@ -135,4 +135,19 @@ Result<TreeSize> measure_tree(HostTree& tree, std::string_view path, const std::
   return size;
 }
 
+Result<std::vector<TreeEntry>> list_tree(HostTree& tree, std::string_view dir) {
+  std::vector<TreeEntry> all;
+  std::vector<std::string> pending{std::string(dir)};
+  while (!pending.empty()) {
+    std::string at = std::move(pending.back());
+    pending.pop_back();
+    std::vector<HostEntry> entries = WARREN_TRY(list_in(tree, at));
+    for (const HostEntry& entry : entries) {
+      all.push_back({join_path(at, entry.name), entry.attributes});
+      if (S_ISDIR(entry.attributes.st_mode)) pending.push_back(all.back().path);
+    }
+  }
+  return all;
+}
+
 }  // namespace warren

@@ -5,6 +5,9 @@
 #include <string>
 #include <string_view>
 #include <unordered_set>
+#include <vector>
+
+#include <sys/stat.h>
 
 #include "base/result.h"
 #include "os/files/host_tree.h"
@@ -30,5 +33,12 @@ struct TreeSize {
 };
 Result<TreeSize> measure_tree(HostTree& tree, std::string_view path,
                               const std::unordered_set<std::string>& skipped = {});
+
+// Everything below a directory, each after the directory that it is in.
+struct TreeEntry {
+  std::string path;
+  struct stat attributes;
+};
+Result<std::vector<TreeEntry>> list_tree(HostTree& tree, std::string_view dir);
 
 }  // namespace warren

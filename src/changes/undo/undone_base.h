@@ -1,0 +1,50 @@
+// What the steps of an undo have done to the base.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "changes/apply/intent.h"
+#include "fs/types.h"
+
+namespace warren {
+
+class UndoneBase {
+ public:
+  explicit UndoneBase(const Intent& intent);
+
+  // The renames of the apply: new path → the path that the node has again.
+  const std::unordered_map<std::string, std::string>& renamed_back() const { return renamed_back_; }
+
+  // The name that the apply gave to a node which has this one again; nullptr if it did not rename it.
+  const std::string* find_renamed(const std::string& path) const;
+
+  // Whether the apply had given it another name, or a directory above it.
+  bool was_renamed(const std::string& path) const;
+
+  // Whether the apply had put it there. In a directory that has its old name again it was removed under the new one.
+  bool has_removed(const std::string& path) const;
+
+  // Whether the agent's file was in conflict with the file that the apply had written, too: the apply had merged a part
+  // of it into work that the agent has not seen. `seen` is what the agent's file is compared with.
+  bool was_in_conflict(const std::string& path, const std::optional<Attributes>& seen) const;
+
+  // Every node that the undo put somewhere or changed, also those in a directory that it put back.
+  const std::unordered_map<std::string, HostNode>& written() const { return written_; }
+  // Only as the undo has left it: a later edit is one that the agent has not seen.
+  bool has_written(const std::string& path, const Attributes& now) const;
+
+ private:
+  bool has_removed_below(const std::string& dir, const std::string& rest) const;
+
+  std::unordered_set<std::string> removed_;
+  std::unordered_set<std::string> merged_;            // with work that the agent has not seen
+  std::unordered_map<std::string, HostNode> undone_;  // what the apply had written
+  std::unordered_map<std::string, HostNode> written_;
+  std::unordered_map<std::string, std::string> back_from_;  // renamed_back_, the other way round
+  std::unordered_map<std::string, std::string> renamed_back_;
+};
+
+}  // namespace warren
