@@ -118,7 +118,8 @@ Result<Checkpoint> Agent::restore(const std::string& which) {
   warren::Checkpoint wanted = WARREN_TRY(get_checkpoint(*state_->agent, which));
   MountedState* mounted = WARREN_TRY(mounted_of(*state_));
   warren::Checkpoint before = WARREN_TRY(restore_checkpoint(*state_->agent, wanted.id, mounted));
-  keep_restored(state_->agent->path(), state_->clock)
+  const std::string& path = state_->agent->path();
+  keep_restored(path, {.id_or_path = path, .mode = OpenMode::kReadOnly, .checkpoint = before.id}, state_->clock)
       .ignore("if the base is not there, nothing can be compared with it");
   return public_of(std::move(before));
 }

@@ -243,7 +243,9 @@ class Run {
     auto agent = WARREN_TRY(Agent::open({.id_or_path = session_->file(), .layers = Layers::kOwn}, clock_));
     Checkpoint wanted = WARREN_TRY(get_checkpoint(*agent, *options_.at));
     Checkpoint before = WARREN_TRY(restore_checkpoint(*agent, wanted.id));
-    keep_restored(agent->path(), clock_).ignore("if the base is not there, nothing can be compared with it");
+    keep_restored(agent->path(), {.id_or_path = agent->path(), .mode = OpenMode::kReadOnly, .checkpoint = before.id},
+                  clock_)
+        .ignore("if the base is not there, nothing can be compared with it");
     observer_.on_warning(fmt::format("session {} is what it was at checkpoint {}; what it was before is checkpoint {}",
                                      quote(session_->id()), wanted.id, before.id));
     return Ok{};

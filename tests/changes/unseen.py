@@ -168,6 +168,45 @@ class Unseen(MountedCase):
                 self.w.warren("checkpoint", self.w.id, "restore", "then", "/" + path)
                 self.refused(script)
 
+    def test_what_the_user_makes_in_a_directory_has_not_been_seen_when_its_removal_is_restored(self):
+        scripts = ("rm -r d", "rm -r d; echo agent >d", "rm -r d; mkdir d; echo agent >d/n", "rm -r d; ln -s w d")
+        hosts = ("echo host >d/new", "echo host >d/1", "echo host >d/s/2", "mkdir d/t; echo host >d/t/x", "true")
+        for script, host in itertools.product(scripts, hosts):
+            with self.subTest(script=script, host=host):
+                self.doCleanups()
+                self.setUp()
+                self.begin(d__1="base\n", d__s__2="base\n", w="base\n")
+                self.agent(script)
+                self.end()
+                self.w.warren("checkpoint", self.w.id, "take", "then")
+                changes = self.w.changes()
+                self.w.warren("discard", "--yes", self.w.id)
+                self.host(host)
+                self.w.warren("checkpoint", self.w.id, "restore", "then", "/d")
+                if host != "true":
+                    self.refused(script)
+                    continue
+                self.assertEqual(self.w.changes(), changes)
+                self.apply()
+
+    def test_a_file_that_a_directory_above_a_restored_path_replaces_has_not_been_seen(self):
+        for host in ("echo host >>f", "true"):
+            with self.subTest(host=host):
+                self.doCleanups()
+                self.setUp()
+                self.begin(f="base\n")
+                self.agent("rm f; mkdir -p f/s; echo agent >f/s/z")
+                self.end()
+                self.w.warren("checkpoint", self.w.id, "take", "then")
+                self.w.warren("discard", "--yes", self.w.id)
+                self.host(host)
+                self.w.warren("checkpoint", self.w.id, "restore", "then", "/f/s/z")
+                if host == "true":
+                    self.apply()
+                    self.assertEqual(self.read("f/s/z"), "agent\n")
+                else:
+                    self.refused()
+
     def test_what_a_restored_path_replaces_after_an_undo_has_not_been_seen(self):
         self.begin(x="base\n", y="base\n", z="base\n")
         self.agent("echo agent >>x; rm y; echo agent >>z")
@@ -198,6 +237,33 @@ class Unseen(MountedCase):
 
 
 class LostDirectory(Case):
+    def test_a_restored_checkpoint_keeps_the_changes_in_a_directory_that_the_base_lacks_for_now(self):
+        """As while the host is on another branch."""
+        for is_removed in (False, True):
+            with self.subTest(is_removed=is_removed):
+                self.doCleanups()
+                self.setUp()
+                self.fill(d__a="1\n", d__b="1\n", d__e__a="1\n", d__e__b="1\n", other="1\n")
+                for path in ("/d/a", "/d/e/a"):
+                    self.fs("rm", path)
+                self.write("/d/b", "agent\n")
+                changes = self.w.changes()
+                self.assertEqual(changes, ["D f /d/a", "M f /d/b", "D f /d/e/a"])
+                self.w.warren("checkpoint", self.w.id, "take", "then")
+                os.rename(self.base / "d", self.w.root / "aside")
+                self.w.changes()
+                if is_removed:
+                    self.fs("rm", "-r", "/d")
+                lost = self.w.fails("apply", self.w.id) if not is_removed else None
+                self.w.warren("checkpoint", self.w.id, "restore", "then")
+                if lost:
+                    self.assertEqual(self.w.fails("apply", self.w.id), lost)
+                os.rename(self.w.root / "aside", self.base / "d")
+                self.assertEqual(self.w.changes(), changes)
+                self.w.warren("apply", self.w.id)
+                self.assertEqual((os.listdir(self.base / "d/e"), self.read("d/b")), (["b"], "agent\n"))
+                self.assertEqual(self.w.changes(), [])
+
     def test_a_new_file_in_a_directory_that_the_base_has_lost_is_applied(self):
         """Names that sort between a directory and its entries: '.', '-' and ' ' come before '/'."""
         self.fill(a__x="x\n", **{"a.txt": "1\n", "a-b": "1\n"})

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 #include <ranges>
+#include <unordered_set>
+#include <utility>
 
 #include "base/below.h"
 #include "changes/upper/tree_finder.h"
@@ -12,10 +14,35 @@
 namespace warren {
 namespace {
 
+// Where an agent had directories of the base, or had removed what is there: their paths in the base or in the merged
+// tree. If the base lacks one of them, it is for now, because the host is on another branch for example: what an apply
+// or an undo has removed has no such record any more.
+Result<std::unordered_set<std::string>> list_dirs_of_base(const AgentOptions& options, Clock& clock) {
+  auto agent = WARREN_TRY(Agent::open(options, clock));
+  std::unordered_set<std::string> dirs;
+  std::optional<AgentOverlay> overlay = agent->overlay();
+  if (!overlay) return dirs;
+  auto view = WARREN_TRY(overlay->upper.begin(UnitAccess::kRead));
+  std::vector<Origin> origins = WARREN_TRY(overlay->upper.list_origins());
+  for (Origin& row : origins) {
+    if (row.seen && row.seen->is_directory() && !row.base_path.empty()) dirs.insert(std::move(row.base_path));
+  }
+  std::vector<Whiteout> whiteouts = WARREN_TRY(overlay->upper.list_whiteouts());
+  for (Whiteout& row : whiteouts) {
+    if (row.seen && row.seen->is_directory()) dirs.insert(std::move(row.path));
+  }
+  return dirs;
+}
+
 class RestoredKeeper {
  public:
-  RestoredKeeper(const AgentOverlay& overlay, const UpperTree& tree, TreeFinder& base)
-      : overlay_(overlay), tree_(tree), base_(base), edit_(overlay, tree, base) {}
+  RestoredKeeper(const AgentOverlay& overlay, const UpperTree& tree, TreeFinder& base,
+                 std::unordered_set<std::string> dirs_of_base)
+      : overlay_(overlay),
+        tree_(tree),
+        base_(base),
+        edit_(overlay, tree, base),
+        dirs_of_base_(std::move(dirs_of_base)) {}
 
   Status run() {
     for (const UpperNode& node : std::views::reverse(tree_.nodes())) {  // children before parents
@@ -40,7 +67,7 @@ class RestoredKeeper {
     bool is_copy = node.origin != nullptr && node.origin->seen && !node.origin->base_path.empty();
     if (!is_copy) return Ok{};
     std::optional<Attributes> there = WARREN_TRY(base_.find(node.origin->base_path));
-    if (there && there->is_directory()) return Ok{};
+    if ((there && there->is_directory()) || dirs_of_base_.contains(node.origin->base_path)) return Ok{};
     WARREN_TRY(edit_.remove_whiteouts_below(node.path));
     bool is_removed = WARREN_TRY(edit_.remove(node.path));
     return is_removed ? Status(Ok{}) : overlay_.upper.remove_origin(node.node.inode);
@@ -50,6 +77,7 @@ class RestoredKeeper {
   const UpperTree& tree_;
   TreeFinder& base_;
   UpperEdit edit_;
+  std::unordered_set<std::string> dirs_of_base_;  // as it was before the restore
 };
 
 // Also if it is another node with the same content: an undo puts back copies. Never for directories: what is in them is
@@ -75,10 +103,19 @@ class PathKeeper {
     auto is_restored = [&](const std::string& path) {
       return std::ranges::any_of(paths, [&](const std::string& one) { return is_at_or_below(path, one); });
     };
+    auto leads_to_restored = [&](const std::string& path) {
+      return std::ranges::any_of(paths, [&](const std::string& one) { return is_at_or_below(one, path); });
+    };
     for (const UpperNode& node : tree_.nodes()) {
       const UpperNode* then = then_.find(node.path);  // without one it was the base's, and is again
-      bool is_wanted = then != nullptr && !node.place.empty() && !node.is_nameless && is_restored(node.path);
-      if (is_wanted) WARREN_TRY(node.node.is_directory() ? keep_dir(node) : keep_file(node, *then));
+      if (then == nullptr || node.place.empty() || node.is_nameless) continue;
+      if (!node.node.is_directory()) {
+        if (is_restored(node.path)) WARREN_TRY(keep_file(node, *then));
+      } else if (is_restored(node.path)) {
+        WARREN_TRY(keep_dir(node));
+      } else if (leads_to_restored(node.path) && node.there && !node.there->is_directory()) {
+        WARREN_TRY(take_records(node.path, node.place));  // it was made in place of that
+      }
     }
     for (const UpperGap& gap : tree_.gaps()) {
       if (gap.there && is_restored(gap.path)) WARREN_TRY(keep_removal(gap));
@@ -90,7 +127,7 @@ class PathKeeper {
   // A directory that hides what the base has there.
   Status keep_dir(const UpperNode& node) {
     bool hides = node.there && (node.replaces_dir || !node.there->is_directory());
-    return hides ? take_covers(node.place) : Status(Ok{});
+    return hides ? take_records(node.path, node.place) : Status(Ok{});
   }
 
   Status keep_file(const UpperNode& node, const UpperNode& then) {
@@ -99,6 +136,9 @@ class PathKeeper {
     if (is_renamed || node.is_kept_new()) return Ok{};  // its record is not of what the base has there now
     std::optional<Attributes> seen = find_seen(node, then);
     if (!node.there) return is_copy || !seen ? Status(Ok{}) : put_cover(node, seen);
+    if (node.there->is_directory() && then_.find_cover(node.place) != nullptr) {
+      return take_records(node.path, node.place);
+    }
     if (seen && looks_as_seen(*node.there, *seen)) return Ok{};
     std::vector<ByteRange> in_base = WARREN_TRY(overlay_.upper.list_base_ranges(node.node.inode));
     if (!in_base.empty()) return Ok{};
@@ -149,6 +189,7 @@ class PathKeeper {
     bool is_known = then_.find_cover(gap.place) != nullptr;
     std::optional<Attributes> seen = then == nullptr ? std::nullopt : then->seen;
     if (!seen && !is_known) return Ok{};
+    if (gap.there->is_directory()) WARREN_TRY(take_whiteouts(gap.path, gap.place));
     if (seen && looks_as_seen(*gap.there, *seen)) return Ok{};
     Cover cover = edit_then_.cover_of(gap.place, *gap.there);
     if (!is_known) cover.seen = seen;
@@ -158,6 +199,21 @@ class PathKeeper {
   }
 
   // The records of a name and of everything below it.
+  Status take_records(const std::string& path, const std::string& place) {
+    WARREN_TRY(take_whiteouts(path, place));
+    return take_covers(place);
+  }
+
+  // To remove what is in a directory records all of it as seen.
+  Status take_whiteouts(const std::string& path, const std::string& place) {
+    WARREN_TRY(edit_.remove_whiteouts_below(path));
+    for (const Whiteout& row : then_.whiteouts()) {
+      bool is_below = row.path != path && is_at_or_below(row.path, path) && row.seen;
+      if (is_below) WARREN_TRY(edit_.add_whiteout(row.path, place + row.path.substr(path.size()), *row.seen));
+    }
+    return Ok{};
+  }
+
   Status take_covers(const std::string& place) {
     if (then_.find_cover(place) == nullptr) return Ok{};
     for (const auto& [at, cover] : tree_.covers()) {
@@ -191,13 +247,15 @@ Status keep_restored_paths(Agent& past, Agent& agent, const std::vector<std::str
   return PathKeeper(*before, then, *now, tree, base).run(paths);
 }
 
-Status keep_restored(const std::string& agent_path, Clock& clock) {
+Status keep_restored(const std::string& agent_path, const AgentOptions& before, Clock& clock) {
   auto agent = WARREN_TRY(Agent::open({.id_or_path = agent_path}, clock));
   if (std::optional<AgentOverlay> overlay = agent->overlay()) {
+    Result<std::unordered_set<std::string>> dirs = list_dirs_of_base(before, clock);
+    if (!dirs.ok()) dirs = std::unordered_set<std::string>();  // then a directory that the base lacks is a new one
     auto unit = WARREN_TRY(overlay->upper.begin(UnitAccess::kWrite));
     TreeFinder base(overlay->base);
     UpperTree tree = WARREN_TRY(UpperTree::read(*overlay, base));
-    WARREN_TRY(RestoredKeeper(*overlay, tree, base).run());
+    WARREN_TRY(RestoredKeeper(*overlay, tree, base, std::move(dirs).take_value()).run());
     WARREN_TRY(unit->commit());
   }
   return agent->close();

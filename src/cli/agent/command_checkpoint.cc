@@ -187,7 +187,9 @@ Result<Exit> run_checkpoint_restore(Context& context, const Arguments& args) {
       WARREN_TRY(paths.empty() ? restore_checkpoint(*agent, wanted.id, mounted.get())
                                : restore_paths(*agent, wanted.id, paths, context.clock, mounted.get(), restored));
   if (paths.empty())
-    keep_restored(agent->path(), context.clock).ignore("if the base is not there, nothing can be compared with it");
+    keep_restored(agent->path(), {.id_or_path = agent->path(), .mode = OpenMode::kReadOnly, .checkpoint = before.id},
+                  context.clock)
+        .ignore("if the base is not there, nothing can be compared with it");
   if (agent->base()) freeze_served(agent->path(), context.clock).ignore("then the base's newer files show");
   if (args.has("json")) {
     context.out.json({{"restored", checkpoint_json(wanted)}, {"before", checkpoint_json(before)}});
@@ -266,7 +268,8 @@ Result<Exit> run_fork(Context& context, const Arguments& args) {
       fork_agent({.id_or_path = args.get("ID"), .id = args.get("NEW"), .checkpoint = args.find("at")}, context.clock)
           .within("fork"));
   if (args.has("at"))
-    keep_restored(fork.path, context.clock).ignore("if the base is not there, nothing can be compared with it");
+    keep_restored(fork.path, {.id_or_path = args.get("ID"), .mode = OpenMode::kReadOnly}, context.clock)
+        .ignore("if the base is not there, nothing can be compared with it");
   if (fork.base) drop_kept(fork.path, context.clock).ignore("without its base; the next mount or run does it");
   std::string of = args.has("at") ? fmt::format("{}@{}", args.get("ID"), args.get("at")) : args.get("ID");
   warn_if_not(context, record_afterwards(fork.path, "fork", of, context.clock));

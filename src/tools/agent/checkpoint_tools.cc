@@ -307,7 +307,9 @@ Result<ToolAnswer> restore_from_checkpoint(ToolContext& context, std::string_vie
       WARREN_TRY(paths.empty() ? restore_checkpoint(context.agent, wanted.id, mounted)
                                : restore_paths(context.agent, wanted.id, resolved, context.clock, mounted));
   if (paths.empty())
-    keep_restored(context.agent.path(), context.clock)
+    keep_restored(context.agent.path(),
+                  {.id_or_path = context.agent.path(), .mode = OpenMode::kReadOnly, .checkpoint = before.id},
+                  context.clock)
         .ignore("if the base is not there, nothing can be compared with it");
   ToolAnswer answer;
   answer.structured["restored"] = checkpoint_of(wanted);
