@@ -202,6 +202,72 @@ class Reviewing(Case):
         self.see("ended with 0")
         self.assertEqual((self.base / "text").read_text(), with_lines({2: "of the agent", 39: "of the user"}))
 
+    def delete_a_directory(self):
+        (self.base / "gone").mkdir()
+        for name in "fg":
+            (self.base / "gone" / name).write_text("old\n")
+        self.change("rm -r gone")
+        (self.base / "gone/f").write_text("newer work of the user\n")
+        self.start("fix")
+
+    def test_all_does_not_take_a_directory_with_a_conflict_in_it(self):
+        self.delete_a_directory()
+        self.keys("a")
+        self.see("1 of 3 taken")
+        self.see("[~] D gone/")
+        self.keys("n", "Space")  # on the directory: as little
+        self.see("1 of 3 taken")
+        self.see("[ ]!D f")
+        self.keys("Enter")
+        self.see("Apply 1 of 3 changes? [y/N]")
+        self.keys("y")
+        self.see("ended with 0")
+        self.assertEqual(os.listdir(self.base / "gone"), ["f"])
+        self.assertEqual((self.base / "gone/f").read_text(), "newer work of the user\n")
+        self.assertIn("D d /gone", self.w.warren("diff", "fix").stdout)
+
+    def test_a_directory_is_taken_with_a_conflict_only_if_that_is_taken_by_itself(self):
+        self.delete_a_directory()
+        self.keys("j", "Space")
+        self.see("[x]!D f")
+        self.keys("k", "Space")
+        self.see("3 of 3 taken")
+        self.keys("j", "Space")  # without it, the directory is left, too
+        self.see("1 of 3 taken")
+        self.keys("Space", "k", "Space", "Enter")
+        self.see("Apply 3 of 3 changes, replacing newer work in 1 of them? [y/N]")
+        self.keys("y")
+        self.see("3 deleted")
+        self.assertFalse((self.base / "gone").exists())
+
+    def test_what_is_needed_is_shown_and_counted(self):
+        self.change("mkdir src; echo f > src/f")
+        self.w.warren("apply", "fix")
+        self.change("mv src lib; echo agent > lib/f; echo x > other", "two")
+        self.start("two")
+        self.keys("j", "Space")
+        self.see("[x] M f")
+        self.see("2 of 3 taken")
+        self.keys("Enter")
+        self.see("Apply 2 of 3 changes? [y/N]")
+        self.keys("n", "Space", "Enter")
+        self.see("nothing is taken")
+
+    def test_a_needed_conflict_is_decided_about_first(self):
+        (self.base / "y").write_text("moved\n")
+        self.change("rm file; mv y file")
+        (self.base / "file").write_text("newer work of the user\n")
+        self.start("fix")
+        self.see("[ ]!D file")
+        self.keys("j", "Space")
+        self.see("[x]!R file")
+        self.keys("Enter")
+        self.see("decide about the conflict /file first")
+        self.keys("k", "Space", "Enter")
+        self.see("Apply 2 of 2 changes, replacing newer work in 2 of them? [y/N]")
+        self.keys("n", "Space")
+        self.see("0 of 2 taken")
+
     def test_replacing_newer_work_is_said_before(self):
         self.put("text", with_lines({2: "of the agent"}))
         (self.base / "text").write_text(with_lines({2: "of the user"}))
