@@ -127,6 +127,22 @@ class UndoInUse(MountedCase):
         self.assertEqual(self.w.changes(), [])
         self.end()
 
+    def test_a_moved_file_is_new_if_its_old_name_leads_to_another_file_with_two_names(self):
+        """The undo makes that one. A part of a large file is only in the base until then."""
+        for size in (8, 9_000_000):
+            with self.subTest(size=size):
+                self.begin_with(lambda base, size=size: (overlaid.write(base / "c", "x" * size), os.link(base / "c", base / "twin")),
+                                shell("mv c a; printf agent | dd of=a bs=1 seek=3 conv=notrunc 2>/dev/null; rm twin; echo new >c"))
+                self.apply()
+                self.w.warren("undo", self.w.id)
+                self.assertEqual(self.w.changes(), ["A f /a", "M f /c"])
+                changed = "xxxagent" + "x" * (size - 8)
+                mounted.wait_for(lambda: (self.point / "twin").exists(), "what is back does not show", seconds=10)
+                self.assertEqual([(self.point / name).read_text() for name in ("a", "c", "twin")], [changed, "new\n", "x" * size])
+                self.apply()
+                self.assertEqual([self.read(name) for name in ("a", "c", "twin")], [changed, "new\n", "x" * size])
+                self.end()
+
     def test_a_changed_file_with_a_new_second_name_is_no_conflict(self):
         self.begin_with(shell("mkdir c; echo 1 >d; echo 1 >z"), shell("for i in d z; do echo 2 >n; mv n $i; done"))
         self.w.warren("apply", self.w.id, "/d")
