@@ -81,10 +81,11 @@ Result<std::string> normalise_path(std::string_view path) {
 bool is_normal_path(std::string_view path) {
   if (path == "/") return true;
   if (!path.starts_with('/') || path.size() > limits::kStoredPathBytes) return false;
+  int depth = 0;
   for (std::size_t at = 0; at != path.npos;) {
     std::size_t start = at + 1;
     at = path.find('/', start);
-    if (!check_name(path.substr(start, at - start)).ok()) return false;
+    if (++depth > limits::kTreeDepth || !check_name(path.substr(start, at - start)).ok()) return false;
   }
   return true;
 }

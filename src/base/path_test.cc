@@ -56,8 +56,10 @@ TEST(Path, ANormalPathMayBeLongerThanOneThatACallerGives) {
   while (deep.size() < 2 * limits::kPathBytes) deep += "/" + std::string(limits::kNameBytes, 'd');
   EXPECT_TRUE(is_normal_path(deep));
   EXPECT_FALSE(is_normal_path(deep + "d"));
-  while (deep.size() <= limits::kStoredPathBytes) deep += "/d";
-  EXPECT_FALSE(is_normal_path(deep));
+  std::string names;
+  for (int i = 0; i < limits::kTreeDepth; ++i) names += "/d";
+  EXPECT_TRUE(is_normal_path(names));
+  EXPECT_FALSE(is_normal_path(names + "/d"));
 }
 
 TEST(Path, AHostPathHasADirectoryAndABaseName) {

@@ -137,6 +137,18 @@ class Parts(Case):
                 self.assertEqual(self.added(), ["agent 2", "agent 10", "agent 18"])
                 self.assertIn("(3 parts, 1 in conflict)", self.interactive("q\n"))
 
+    def test_so_it_is_if_the_agent_had_replaced_the_file(self):
+        self.fill(a="".join(self.LINES))
+        self.write("/b", self.lines(n2="agent 2", n10="agent 10", n18="agent 18"))
+        self.fs("mv", "/b", "/a")
+        self.user = self.lines(n6="user 6", n10="user 10")
+        overlaid.write(self.base / "a", self.user)
+        self.assertIn("(3 parts, 1 in conflict)", self.interactive("s\ny\nn\nn\n"))
+        self.w.warren("undo", self.w.id)
+        self.assertEqual(self.read("a"), self.user)
+        self.assertIn("conflict: /a", self.w.fails("apply", self.w.id))
+        self.assertEqual(self.read("a"), self.user)
+
     def test_after_a_crash_nothing_of_the_user_is_taken_back(self):
         if not shutil.which("strace"):
             self.skipTest("needs strace")

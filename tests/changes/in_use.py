@@ -682,6 +682,28 @@ class InUse(MountedCase):
         self.assertEqual(self.fs("cat", "/new"), b"of the host\n")
         self.assertEqual(self.w.changes(), ["M f /changed"])
 
+    def test_discard_leaves_nothing_of_renamed_exchanged_and_new_directories_with_a_changed_file(self):
+        cases = ("mv d D; echo agent >> D/a", "mv d t; mv e d; mv t e; echo agent >> e/a", "mv e f; mv d e; chmod 600 e/a",
+                 "mv d e/inside; echo agent >> e/inside/a", "rm -r d; mkdir d; echo agent > d/a",
+                 "rm -r d; mkdir -p d/deep; echo agent > d/deep/b; echo agent > d/a")
+        for script in cases:
+            with self.subTest(script):
+                self.doCleanups()
+                self.setUp()
+                for name in ("d/a", "d/deep/b", "e/a"):
+                    (self.base / name).parent.mkdir(parents=True, exist_ok=True)
+                    (self.base / name).write_text(name + "\n")
+                self.w.init()
+                point = self.w.mount()
+                before = overlaid.snapshot(self.base)
+                subprocess.run(["sh", "-ec", script], cwd=point, check=True)
+                self.w.warren("discard", "--yes", self.w.id)
+                self.assertEqual(self.w.lines("-a"), [])
+                self.assertEqual(overlaid.differences(overlaid.snapshot(point), before), [])
+                self.w.warren("apply", self.w.id)
+                self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), before), [])
+                self.w.umount(point)
+
     def test_discard_removes_a_new_file_as_rm_does(self):
         self.begin(other="other\n")
         with open(self.point / "log", "w+", buffering=1) as log, open(self.point / "kept", "w", buffering=1) as kept:

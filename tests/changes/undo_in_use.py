@@ -254,6 +254,21 @@ class UndoInUse(MountedCase):
                     self.assertEqual((os.listdir(self.base), self.w.changes()), ([], []))
                 self.end()
 
+    def test_what_a_forced_apply_had_replaced_is_in_conflict_again(self):
+        for name, work in (("new", "echo agent > new"), ("replaced", "echo agent > other; mv other replaced"),
+                           ("link", "rm link; ln -s elsewhere link")):
+            with self.subTest(name):
+                prepare = shell("echo o > replaced; echo o > link")
+                self.begin_with(prepare, shell(work))
+                (self.base / name).write_text("user\n")
+                self.assertIn("conflict", self.w.fails("apply", self.w.id))
+                self.w.warren("apply", "--force", self.w.id)
+                self.w.warren("undo", self.w.id)
+                self.assertEqual(self.read(name), "user\n")
+                self.assertIn(f"conflict: /{name}", self.w.fails("apply", self.w.id))
+                self.assertEqual(self.read(name), "user\n")
+                self.w.umount(self.point)
+
 
 if __name__ == "__main__":
     mounted.need_fuse()

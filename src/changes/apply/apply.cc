@@ -1,6 +1,8 @@
 #include "changes/apply/apply.h"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_set>
 
 #include <unistd.h>
 
@@ -14,6 +16,7 @@
 #include "changes/apply/permission.h"
 #include "changes/apply/roll_back.h"
 #include "changes/apply/staging.h"
+#include "changes/conflicts.h"
 #include "changes/undo/undo.h"
 #include "changes/upper/drop_applied.h"
 #include "fs/path_ops.h"
@@ -81,11 +84,21 @@ void note_failure(Agent& agent, const Error& why) {
   (*log)->append(std::move(events)).ignore("the apply has failed already");
 }
 
+// What replaces work that the agent has not seen, because the user wants that, is in conflict again after an undo.
+void mark_unseen(const std::vector<ApplyConflict>& conflicts, Intent& intent) {
+  std::unordered_set<std::string_view> paths;
+  for (const ApplyConflict& conflict : conflicts) paths.insert(conflict.path);
+  for (AppliedChange& change : intent.changes) {
+    if (!change.is_merged && paths.contains(change.path)) change.has_unseen = true;
+  }
+}
+
 // Stages everything and records the steps; nothing in the base has moved yet. Returns what was left out of `changes`:
 // if that is all, nothing is recorded.
 Result<std::vector<std::string>> prepare_apply(Agent& agent, HostTree& base, Stager& stager,
                                                std::vector<TreeChange>& changes, const ApplyOptions& options,
                                                ApplyRecord& record) {
+  std::vector<ApplyConflict> conflicts = WARREN_TRY(find_conflicts(*agent.overlay(), changes));
   Staging staging = WARREN_TRY(Staging::make(base, record));
   std::vector<std::string> left_out;
   {
@@ -93,6 +106,7 @@ Result<std::vector<std::string>> prepare_apply(Agent& agent, HostTree& base, Sta
     left_out = WARREN_TRY(leave_out_vanished(*agent.overlay(), options.named, changes));
     if (changes.empty()) return left_out;
     record.intent = WARREN_TRY(Planner(base, stager, staging).plan(changes, options.contents));
+    mark_unseen(conflicts, *record.intent);
   }
   WARREN_TRY(prepare_to_keep(base, record));
   WARREN_TRY(put_record(record));

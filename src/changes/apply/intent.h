@@ -59,8 +59,8 @@ struct AppliedChange {
   HostNode written;
   bool is_partial = false;  // something was left out, and stays a change of the agent
   bool is_merged = false;   // what was written is not the agent's content
-  // It contains work in the base that the agent has not seen. What the session keeps of the change stays in conflict
-  // with that. Of an undo: so it was with the undone apply.
+  // The base has work here that the agent has not seen. If it was merged, what the session keeps of the change stays in
+  // conflict with that; else it was replaced. Of an undo: so it was with the undone apply.
   bool has_unseen = false;
 
   bool operator==(const AppliedChange&) const = default;

@@ -69,11 +69,16 @@ class Discarder {
   // Copies that equal the base are not changes, but would hide later changes of the base. Those that an apply has left
   // for their users stay while there are any.
   Status drop_equal(const ChangeFilter& filter) {
+    std::unordered_map<Inode, bool> keeps;  // a node may have thousands of names
     for (const UpperNode& node : tree_.nodes()) {
       if (node.node.is_directory() || (filter && !filter(node.path))) continue;
       if (node.is_untouched() && in_use_ == InUse::kYes) continue;
-      if (keeps_other_name(node, filter)) continue;
-      if (chosen_.with_path(node.path).empty()) WARREN_TRY(edit_.remove(node.path));
+      if (!chosen_.with_path(node.path).empty()) continue;
+      auto [known, is_first] = keeps.try_emplace(node.node.inode, false);
+      if (is_first) known->second = keeps_a_name(node, filter);
+      if (known->second) continue;
+      WARREN_TRY(uncover_above(node));
+      WARREN_TRY(edit_.remove(node.path));
     }
     for (const UpperGap& gap : tree_.gaps()) {
       bool is_wanted = tree_.is_only_hidden(gap) && (!filter || filter(gap.path));
@@ -82,12 +87,12 @@ class Discarder {
     return Ok{};
   }
 
-  // Whether the agent has linked the node to another name, which stays: then both remain names of one node.
-  bool keeps_other_name(const UpperNode& node, const ChangeFilter& filter) const {
+  // Whether the agent has linked the node to a name which stays: then all remain names of one node.
+  bool keeps_a_name(const UpperNode& node, const ChangeFilter& filter) const {
     return std::ranges::any_of(tree_.names_of(node.node.inode), [&](std::size_t index) {
       const std::string& path = tree_.nodes()[index].path;
       std::vector<std::size_t> changes = chosen_.with_path(path);
-      if (changes.empty()) return path != node.path && filter && !filter(path);
+      if (changes.empty()) return filter && !filter(path);
       return std::ranges::any_of(changes, [&](std::size_t i) { return all_[i].after && !chosen_.has(i); });
     });
   }
@@ -96,13 +101,15 @@ class Discarder {
     const UpperNode* node = tree_.find(change.path);
     if (node == nullptr) return Ok{};
     if (change.kind == TreeChangeKind::kModified && node->node.is_directory()) return restore_dir(change, *node);
-    bool may_be_open = in_use_ == InUse::kYes && node->origin != nullptr && !node->is_nameless && node->node.nlink == 1;
+    bool may_be_open = in_use_ == InUse::kYes && node->origin != nullptr && !node->is_nameless &&
+                       node->node.nlink == 1 && node->path == node->place;  // not in a directory that goes
     if (may_be_open && change.kind == TreeChangeKind::kModified && node->node.is_file())
       return restore_file(change, *node);
     if (node->node.is_directory()) {
       WARREN_TRY(edit_.remove_whiteouts_below(change.path));
       WARREN_TRY(remove_dirs_below(change.path));
     }
+    if (!node->node.is_directory()) WARREN_TRY(uncover_above(*node));
     bool is_removed = WARREN_TRY(edit_.remove(change.path));
     if (!is_removed || node->is_nameless) return Ok{};
     bool is_own_place = node->origin != nullptr && !node->node.is_directory() && !change.base_path.empty() &&
@@ -235,6 +242,12 @@ class Discarder {
     return Ok{};
   }
 
+  // The base's node is to show in place of this one: also if the agent has made the directory above it anew.
+  Status uncover_above(const UpperNode& node) {
+    if (!node.there || node.is_nameless) return Ok{};
+    return uncover(std::string(split_parent(node.path).parent), std::string(split_parent(node.place).parent));
+  }
+
   // Makes a directory of the base show, without making any of its content visible that was not visible before.
   Status uncover(const std::string& path, const std::string& place) {
     if (path == "/" || !uncovered_.insert(path).second) return Ok{};
@@ -242,6 +255,9 @@ class Discarder {
     if (node != nullptr && !edit_.has(path)) return Ok{};  // already removed with a directory above it
     bool is_gone = node == nullptr && is_deleted(path);
     if (!is_gone && (node == nullptr || !node->replaces_dir)) return Ok{};
+    bool is_inside_another = node != nullptr && node->origin == nullptr;  // only therefore it hides the base's
+    if (is_inside_another)
+      WARREN_TRY(uncover(std::string(split_parent(path).parent), std::string(split_parent(place).parent)));
     if (is_gone) {
       WARREN_TRY(uncover(std::string(split_parent(path).parent), std::string(split_parent(place).parent)));
       if (is_chosen_deleted(path)) return Ok{};  // shown completely

@@ -48,11 +48,13 @@ class InverseBuilder {
     for (const Step& step : done_.steps) WARREN_TRY(add(step));
     sort_steps(intent_.steps);
     for (const AppliedChange& change : done_.changes) {
-      if (change.has_unseen && change.kind == TreeChangeKind::kModified) {
-        intent_.changes.push_back({.kind = change.kind,
-                                   .path = change.base_path,
-                                   .base_path = change.base_path,
+      if (change.has_unseen && change.kind != TreeChangeKind::kRenamed) {
+        const std::string& path = change.base_path.empty() ? change.path : change.base_path;
+        intent_.changes.push_back({.kind = TreeChangeKind::kModified,
+                                   .path = path,
+                                   .base_path = path,
                                    .type = change.type,
+                                   .is_merged = change.is_merged,
                                    .has_unseen = true});
       }
       if (change.kind != TreeChangeKind::kRenamed) continue;

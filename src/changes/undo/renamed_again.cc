@@ -147,7 +147,8 @@ Status RenamedAgain::follow_rows() {
 Status RenamedAgain::follow(Origin origin) {
   std::optional<Attributes> there = WARREN_TRY(base_.find(origin.base_path));
   bool is_pair = there && origin.seen && !there->is_directory() && ((there->mode ^ origin.seen->mode) & S_IFMT) == 0;
-  bool is_other = is_pair && !is_as_seen(*there, *origin.seen) && undone_.has_written(origin.base_path, *there);
+  bool is_other = is_pair && !is_as_seen(*there, *origin.seen) && undone_.has_written(origin.base_path, *there) &&
+                  !undone_.was_in_conflict(origin.base_path, origin.seen);
   if (!is_other) return overlay_.upper.put_origin(origin);
   origin.seen = there;
   origin.seen->ctime = {};  // the agent's node is another one

@@ -33,7 +33,7 @@ UndoneBase::UndoneBase(const Intent& intent) {
     if (step.kind == StepKind::kReplace || step.kind == StepKind::kOverwrite) undone_[step.path] = step.old_node;
   }
   for (const AppliedChange& change : intent.changes) {
-    if (change.has_unseen) merged_.insert(change.path);
+    if (change.has_unseen) (change.is_merged ? merged_ : replaced_).insert(change.path);
   }
   // A file that was renamed and changed is another node under each name.
   for (const AppliedChange& change : intent.changes) {
@@ -66,6 +66,7 @@ bool UndoneBase::has_removed(const std::string& path) const {
 }
 
 bool UndoneBase::was_in_conflict(const std::string& path, const std::optional<Attributes>& seen) const {
+  if (was_replaced(path)) return true;
   auto undone = undone_.find(path);
   if (!merged_.contains(path) || undone == undone_.end()) return false;
   const HostNode& node = undone->second;

@@ -27,9 +27,10 @@ class UndoneBase {
   // Whether the apply had put it there. In a directory that has its old name again it was removed under the new one.
   bool has_removed(const std::string& path) const;
 
-  // Whether the agent's file was in conflict with the file that the apply had written, too: the apply had merged a part
-  // of it into work that the agent has not seen. `seen` is what the agent's file is compared with.
+  // Whether the undo has put back work that the agent has not seen: the apply had replaced it, or had merged a part of
+  // the agent's file into it. `seen` is what the agent's file is compared with.
   bool was_in_conflict(const std::string& path, const std::optional<Attributes>& seen) const;
+  bool was_replaced(const std::string& path) const { return replaced_.contains(path); }  // by all of the agent's version
 
   // Every node that the undo put somewhere or changed, also those in a directory that it put back.
   const std::unordered_map<std::string, HostNode>& written() const { return written_; }
@@ -41,6 +42,7 @@ class UndoneBase {
 
   std::unordered_set<std::string> removed_;
   std::unordered_set<std::string> merged_;            // with work that the agent has not seen
+  std::unordered_set<std::string> replaced_;          // such work, by the agent's version
   std::unordered_map<std::string, HostNode> undone_;  // what the apply had written
   std::unordered_map<std::string, HostNode> written_;
   std::unordered_map<std::string, std::string> back_from_;  // renamed_back_, the other way round

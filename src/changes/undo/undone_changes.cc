@@ -32,7 +32,9 @@ Status cover_again(const AgentOverlay& overlay, const UpperNode& node, const Und
   bool is_dir = node.node.is_directory();
   WARREN_TRY(is_dir ? overlay.upper.put_origin({.upper = upper, .base_path = "", .seen = {}})
                     : overlay.upper.remove_origin(upper));
-  WARREN_TRY(overlay.upper.put_cover({.base_path = node.place, .seen = node.there, .at = {}}));
+  bool is_unseen = undone.was_in_conflict(node.place, node.origin->seen);
+  Cover own{.base_path = node.place, .seen = is_unseen ? std::nullopt : node.there, .at = {}};
+  WARREN_TRY(overlay.upper.put_cover(own));
   std::vector<std::string> pending{node.place};
   while (!pending.empty()) {
     std::string dir = std::move(pending.back());
@@ -58,7 +60,7 @@ Status cover_again(const AgentOverlay& overlay, const UpperNode& node, const Und
 Status take_up_covers(const AgentOverlay& overlay, const UpperTree& tree, TreeFinder& base, const UndoneBase& undone) {
   for (const auto& [place, cover] : tree.covers()) {
     bool is_other = cover.seen ? cover.seen->is_directory() : undone.find_renamed(place) != nullptr;
-    if (is_other) continue;
+    if (is_other || undone.was_in_conflict(place, cover.seen)) continue;
     std::optional<Attributes> now = WARREN_TRY(base.find(place));
     bool is_ours = now ? undone.has_written(place, *now) : undone.has_removed(place);
     if (is_ours) WARREN_TRY(overlay.upper.put_cover({.base_path = place, .seen = now, .at = {}}));
@@ -131,6 +133,16 @@ bool has_name_in_base(const UpperTree& tree, Inode upper) {
                              [&](std::size_t name) { return tree.nodes()[name].there.has_value(); });
 }
 
+// The agent has something of its own there, and has never seen what is back: its time is not the one that is recorded.
+Status keep_unseen(const AgentOverlay& overlay, const UpperNode& node) {
+  Origin origin = *node.origin;
+  origin.seen = node.there;
+  origin.seen->mtime.nanoseconds ^= 1;
+  origin.seen->ctime = {};
+  WARREN_TRY(overlay.upper.remove_origin(origin.upper));  // with what a merge would start from: what the apply wrote
+  return overlay.upper.put_origin(origin);
+}
+
 Status take_up(const AgentOverlay& overlay, const UpperTree& tree, TreeFinder& base, const UpperNode& node,
                const UndoneBase& undone) {
   bool is_copy = !node.origin->base_path.empty();
@@ -157,6 +169,7 @@ Status take_up(const AgentOverlay& overlay, const UpperTree& tree, TreeFinder& b
   bool is_shown_elsewhere = is_opaque_dir && tree.is_moved_dir(node.place);
   if (is_back && is_opaque_dir && !is_shown_elsewhere) return show_again(overlay, tree, base, node);
   if (!is_back || node.node.is_directory()) return Ok{};
+  if (undone.was_replaced(node.place)) return keep_unseen(overlay, node);
   if (undone.was_in_conflict(node.place, node.origin->seen)) return Ok{};
   Origin origin = *node.origin;
   if (was_linked) origin.hidden_names = 0;
@@ -204,7 +217,8 @@ Status take_up_removals(const AgentOverlay& overlay, const UpperTree& tree, Tree
   UpperEdit edit(overlay, tree, base);
   for (const UpperGap& gap : tree.gaps()) {
     bool is_undone = gap.there && gap.row->seen && !gap.there->is_directory() &&
-                     !is_as_seen(*gap.there, *gap.row->seen) && undone.has_written(gap.place, *gap.there);
+                     !is_as_seen(*gap.there, *gap.row->seen) && undone.has_written(gap.place, *gap.there) &&
+                     !undone.was_in_conflict(gap.place, gap.row->seen);
     if (is_undone) WARREN_TRY(edit.add_whiteout(gap.path, gap.place, *gap.there));
   }
   return edit.tidy(InUse::kYes);
