@@ -30,7 +30,8 @@ class UndoneBase {
   // Whether the undo has put back work that the agent has not seen: the apply had replaced it, or had merged a part of
   // the agent's file into it. `seen` is what the agent's file is compared with.
   bool was_in_conflict(const std::string& path, const std::optional<Attributes>& seen) const;
-  bool was_replaced(const std::string& path) const { return replaced_.contains(path); }  // by all of the agent's version
+  // All of it, by the agent's version.
+  bool was_replaced(const std::string& path) const { return replaced_.contains(path); }
 
   // Every node that the undo put somewhere or changed, also those in a directory that it put back.
   const std::unordered_map<std::string, HostNode>& written() const { return written_; }
