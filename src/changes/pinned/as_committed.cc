@@ -207,10 +207,11 @@ class Comparison {
   Result<bool> has_own_metadata(const TreeChange& change) {
     if (!change.after) return false;
     auto unit = WARREN_TRY(overlay_.upper.begin(UnitAccess::kRead));
-    // A node that git has made anew has the mode of the umask, and no attributes: nobody has set that.
     std::optional<Cover> cover = WARREN_TRY(overlay_.upper.find_cover(change.place));
-    if (cover) return false;
-    const std::optional<Attributes>& seen = change.seen;
+    // A node that git has made anew has the mode of the umask, and no attributes: nobody has set that.
+    bool is_frozen = change.seen && is_frozen_number(change.seen->inode);
+    if (cover && !is_frozen) return false;
+    std::optional<Attributes> seen = cover ? cover->seen : change.seen;
     if (seen && is_of_type(*seen, *change.after) && !is_as_git_makes_it(*change.after, *seen)) return true;
     // The row has no extended attributes. A copy has those of the base's node, and a frozen one none.
     XattrMap first;
