@@ -15,6 +15,7 @@
 #include "changes/apply/resolve.h"
 #include "changes/filter.h"
 #include "changes/git/git_folder.h"
+#include "changes/needs.h"
 #include "changes/pinned/git_under_way.h"
 #include "changes/review/patch.h"
 #include "changes/review/remarks.h"
@@ -154,9 +155,17 @@ Result<std::vector<TreeChange>> list_applied(const AgentOverlay& overlay, const 
   WARREN_TRY(check_patterns(chosen.patterns, chosen.all));
   Selection selection(chosen.all);
   selection.take_if(chosen.filter);
+  std::vector<std::string> left;
+  if (!options.excluded.empty()) {
+    for (const Needs::Dependent& one : leave_with_excluded(chosen.all, filter_of({}, options.excluded), selection)) {
+      left.push_back(fmt::format("{} is left: it is not possible without {}, which is excluded",
+                                 quote(chosen.all[one.change].path), quote(chosen.all[one.because].path)));
+    }
+  }
   selection.complete_for_apply();
   std::vector<TreeChange> changes = selection.list();
   result.notes = leave_out_devices(changes, {});
+  result.notes.insert(result.notes.end(), left.begin(), left.end());
   if (options.on_conflict != OnConflict::kTakeAgent) WARREN_TRY(add_unmerged(overlay, chosen.in_git, changes, result));
   return changes;
 }

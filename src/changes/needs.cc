@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "changes/selection.h"
-
 namespace warren {
 
 Needs::Needs(const std::vector<TreeChange>& all) : needed_(all.size()), needed_by_(all.size()) {
@@ -34,6 +32,20 @@ std::vector<Needs::Dependent> Needs::dependents_of(const std::vector<std::size_t
   }
   std::ranges::sort(found, {}, &Dependent::change);
   return found;
+}
+
+std::vector<Needs::Dependent> leave_with_excluded(const std::vector<TreeChange>& all, const ChangeFilter& wanted,
+                                                  Selection& chosen) {
+  std::vector<std::size_t> excluded;
+  for (std::size_t i = 0; wanted && i < all.size(); ++i) {
+    bool is_renamed = all[i].kind == TreeChangeKind::kRenamed;
+    if (!wanted(all[i].path) && !(is_renamed && wanted(all[i].base_path))) excluded.push_back(i);
+  }
+  if (excluded.empty()) return {};
+  std::vector<Needs::Dependent> left = Needs(all).dependents_of(excluded);
+  std::erase_if(left, [&](const Needs::Dependent& one) { return !chosen.has(one.change); });
+  for (const Needs::Dependent& one : left) chosen.leave(one.change);
+  return left;
 }
 
 }  // namespace warren

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "changes/changes.h"
+#include "changes/selection.h"
 
 namespace warren {
 
@@ -27,5 +28,9 @@ class Needs {
   std::vector<std::vector<std::size_t>> needed_;
   std::vector<std::vector<std::size_t>> needed_by_;
 };
+
+// Takes out of `chosen` what cannot be written without a change that `wanted` excludes, and returns it.
+std::vector<Needs::Dependent> leave_with_excluded(const std::vector<TreeChange>& all, const ChangeFilter& wanted,
+                                                  Selection& chosen);
 
 }  // namespace warren

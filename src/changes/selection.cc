@@ -23,6 +23,11 @@ void Selection::take(std::size_t index) {
   pending_.push_back(index);
 }
 
+void Selection::leave(std::size_t index) {
+  taken_[index] = false;
+  std::erase(pending_, index);
+}
+
 void Selection::take_if(const ChangeFilter& filter) {
   for (std::size_t i = 0; i < all_.size(); ++i) {
     bool is_renamed = all_[i].kind == TreeChangeKind::kRenamed;

@@ -19,6 +19,7 @@ class Selection {
   explicit Selection(const std::vector<TreeChange>& all);
 
   void take(std::size_t index);
+  void leave(std::size_t index);
   void take_if(const ChangeFilter& filter);  // an empty filter takes all
   // Adds changes that cannot stay if the taken ones are dropped: those below an added, renamed or deleted directory,
   // those that share a path with a taken one, and nodes at the old name of a taken node or of a directory above it.

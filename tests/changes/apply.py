@@ -169,6 +169,19 @@ class Apply(Case):
         self.assertEqual(self.read("a"), "1")
         self.assertEqual(self.w.lines(), ["M f /a", "A f /big"])
 
+    def test_a_directory_stays_if_something_in_it_is_excluded(self):
+        self.fill(**{"d__keep.txt": "1", "d__sub__keep.txt": "2", "d__sub__b": "3", "d__b": "4", "e__b": "5"})
+        self.w.change(lambda p: [shutil.rmtree(p + "/" + name) for name in "de"])
+        done = self.w.run("apply", self.w.id, "--exclude", "*.txt")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for name in ("/d", "/d/sub"):
+            self.assertIn(f"left: D d {name}: not possible without D f ".encode(), done.stderr)
+        self.assertEqual(sorted(str(path.relative_to(self.base)) for path in self.base.rglob("*")),
+                         ["d", "d/keep.txt", "d/sub", "d/sub/keep.txt"])
+        self.assertEqual(self.w.lines(), ["D d /d", "D f /d/keep.txt", "D d /d/sub", "D f /d/sub/keep.txt"])
+        self.w.warren("apply", self.w.id)
+        self.assertEqual(os.listdir(self.base), [])
+
     def test_a_tree_deeper_than_the_longest_path(self):
         self.fill(a="1")
         script = "import os\nfor _ in range(60):\n os.mkdir('n' * 100); os.chdir('n' * 100)\nopen('f', 'w').write('deep')"

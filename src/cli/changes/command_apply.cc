@@ -15,6 +15,7 @@
 #include "changes/conflicts.h"
 #include "changes/filter.h"
 #include "changes/git/git_folder.h"
+#include "changes/needs.h"
 #include "changes/pinned/merged_work.h"
 #include "changes/review/patch.h"
 #include "changes/review/remarks.h"
@@ -299,6 +300,14 @@ std::optional<std::string_view> find_misuse(const Arguments& args, int targets) 
   return std::nullopt;
 }
 
+void leave_excluded(Context& context, const Arguments& args, const std::vector<TreeChange>& all, Selection& chosen) {
+  if (!args.has("exclude")) return;
+  for (const Needs::Dependent& one : leave_with_excluded(all, filter_of({}, excluded_of(args)), chosen)) {
+    context.err.print("left: {}: not possible without {}, which is excluded\n",
+                      context.err.name(change_line(all[one.change])), context.err.name(change_line(all[one.because])));
+  }
+}
+
 // The changes that the user wants, and those that they need. nullopt if the user quits the dialog.
 Result<std::optional<std::vector<TreeChange>>> choose(Context& context, const Arguments& args,
                                                       const AgentOverlay& overlay, const std::vector<TreeChange>& all,
@@ -317,6 +326,7 @@ Result<std::optional<std::vector<TreeChange>>> choose(Context& context, const Ar
   } else {
     chosen.take_if(filter);
   }
+  if (!args.has("interactive")) leave_excluded(context, args, all, chosen);
   chosen.complete_for_apply();
   return std::optional(without_left_out(context, chosen.list(), options.privileged));
 }
