@@ -146,7 +146,7 @@ class Large(MountedCase):
         (self.point / "new").write_text("new\n")
         self.w.umount(self.point)
         os.rename(self.base, self.w.root / "gone")
-        self.assertIn("if `--exclude` leaves out files of which the agent has only parts", self.w.fails("diff", self.w.id))
+        self.assertIn("`--exclude` leaves out large files that the agent has only in part", self.w.fails("diff", self.w.id))
         self.base.mkdir()
         out = self.w.root / "out"
         said = self.w.fails("apply", self.w.id, "--to", out)

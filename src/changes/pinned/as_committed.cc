@@ -202,7 +202,7 @@ class Comparison {
     return (cover && !seen) || (seen && is_frozen_number(seen->inode));
   }
 
-  // Whether the mode, the owner or an extended attribute is another one than the agent saw first. Git compares only
+  // Whether the mode, the owner or an extended attribute differs from what the agent saw first. Git compares only
   // whether the owner may execute the file.
   Result<bool> has_own_metadata(const TreeChange& change) {
     if (!change.after) return false;

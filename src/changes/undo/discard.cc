@@ -391,7 +391,7 @@ bool is_as_listed(const TreeChange& listed, const TreeChange& now) {
   return a.is_directory() || (a.size == b.size && a.mtime == b.mtime && a.ctime == b.ctime);
 }
 
-// kConflict, with the first that is another one.
+// kConflict, naming the first change that differs.
 Status check_still_as_listed(std::vector<TreeChange> listed, std::vector<TreeChange> now) {
   std::erase_if(listed, is_index);
   std::erase_if(now, is_index);

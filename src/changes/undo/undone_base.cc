@@ -35,7 +35,7 @@ UndoneBase::UndoneBase(const Intent& intent) {
   for (const AppliedChange& change : intent.changes) {
     if (change.has_unseen) (change.is_merged ? merged_ : replaced_).insert(change.path);
   }
-  // A file that was renamed and changed is another node under each name.
+  // A file that was renamed and changed has a different node under each name.
   for (const AppliedChange& change : intent.changes) {
     if (change.kind != TreeChangeKind::kRenamed) continue;
     bool is_back = removed_.contains(change.base_path) && written_.contains(change.path);

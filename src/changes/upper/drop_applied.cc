@@ -263,7 +263,7 @@ class Dropper {
   }
 
   // The agent's file lacks what a merge has taken from the base, so it stays in conflict with that, and what it was
-  // compared with stays as it is: a merge finds what both have by now.
+  // compared with stays as it is: a merge recognises what both sides have.
   Status record_rest(const AppliedChange& change, const UpperNode& node) {
     bool was_whole = !change.is_partial;  // in records of older versions
     bool stays_in_conflict = change.is_merged && (change.has_unseen || was_whole);

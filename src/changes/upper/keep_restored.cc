@@ -15,8 +15,8 @@ namespace warren {
 namespace {
 
 // Where an agent had directories of the base, or had removed what is there: their paths in the base or in the merged
-// tree. If the base lacks one of them, it is for now, because the host is on another branch for example: what an apply
-// or an undo has removed has no such record any more.
+// tree. The base may lack one of them only because another branch is checked out: what an apply or an undo has removed
+// has no such record any more.
 Result<std::unordered_set<std::string>> list_dirs_of_base(const AgentOptions& options, Clock& clock) {
   auto agent = WARREN_TRY(Agent::open(options, clock));
   std::unordered_set<std::string> dirs;

@@ -1,5 +1,5 @@
-// After a checkpoint was restored (agent/checkpoints/checkpoints.h): what the agent has again was made of what the base
-// had then, and the base is another by now.
+// After a checkpoint was restored (agent/checkpoints/checkpoints.h): what the agent has again was made from the base
+// of that time, and the base may have changed since.
 #pragma once
 
 #include <string>
