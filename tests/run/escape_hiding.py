@@ -485,9 +485,13 @@ class AsRoot(Hiding, unittest.TestCase):
         (root / "srv/private").write_text("secret\n")
         people = pathlib.Path("/etc/passwd").read_text() + f"bob:x:54321:54321::{root}/srv:/bin/sh\n"
         (root / "etc/passwd").write_text(people)
-        self.world.mounts = [["--bind", root / "homes", "/home"], ["--bind", root / "roots", "/root"],
+        # The checkout may be below /root, which is covered.
+        (root / "program").touch()
+        self.world.mounts = [["--bind", self.world.program, root / "program"],
+                             ["--bind", root / "homes", "/home"], ["--bind", root / "roots", "/root"],
                              ["--bind", root / "etc/shadow", "/etc/shadow"],
                              ["--bind", root / "etc/passwd", "/etc/passwd"], ["--bind", root / "homes", "/usr/local/games"]]
+        self.world.program = root / "program"
         for view in ("tools", "all"):
             done = self.world.run("--session", "s", "--home", view, "--", "sh", "-c",
                                   f"cat {root}/srv/private /usr/local/games/alice/private;"

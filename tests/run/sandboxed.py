@@ -42,6 +42,7 @@ def checksum(root):
 class World:
     def __init__(self, uid=0):
         self.uid = uid
+        self.program = program()
         self.mounts = []  # arguments for mount(8), run before each command in its own mount namespace
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="warren-run-", dir="/var/lib")).resolve()
         self.home, self.base, self.canary = self.root / "home", self.root / "project", self.root / "canary"
@@ -82,11 +83,11 @@ class World:
 
     def words(self, *args, name="warren"):
         """The command line; for the ordinary user, with an accessible /dev/fuse."""
-        path = program()
+        path = self.program
         if name != "warren":
             path = self.root / name
             if not path.exists():
-                path.symlink_to(program())
+                path.symlink_to(self.program)
         # The mark by which processes() finds the processes of this world, those inside too.
         mark = ["--env", "WARREN_TEST_WORLD"] if name == "warren" and args and args[0] == "run" else []
         words = [str(path), *map(str, args[:1]), *mark, *map(str, args[1:])]
