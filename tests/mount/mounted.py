@@ -29,7 +29,8 @@ def need_fuse():
 
 
 def program():
-    path = os.environ.get("WARREN")
+    """The warren to test; a copy that other users reach, if ./check has made one."""
+    path = os.environ.get("WARREN_REACHABLE") or os.environ.get("WARREN")
     if not path or not os.access(path, os.X_OK):
         sys.exit("set WARREN to the warren program to test")
     return os.path.abspath(path)
