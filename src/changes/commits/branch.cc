@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include "base/ascii.h"
 #include "base/binary.h"
 #include "base/limits.h"
 #include "base/path.h"
@@ -16,6 +15,7 @@
 #include "changes/git/git.h"
 #include "changes/git/git_folder.h"
 #include "changes/git/git_refs.h"
+#include "changes/git/git_tree.h"
 #include "changes/git/git_work_tree.h"
 #include "changes/review/patch.h"
 #include "fs/path_ops.h"
@@ -128,12 +128,9 @@ class BranchCommit {
     in_parent_.clear();
     if (parent.commit.empty()) return Ok{};
     WARREN_TRY(git.ask({"read-tree", parent.commit}));
-    std::string listed = WARREN_TRY(git.ask({"ls-tree", "-r", "-z", "--full-tree", parent.commit}));
-    for (std::string_view line : split_at_nul(listed)) {  // "100644 blob ID\tPATH"
-      std::size_t tab = line.find('\t');
-      std::size_t id = line.find(" blob ");
-      if (tab == line.npos || id == line.npos || id > tab) continue;
-      in_parent_.emplace(line.substr(tab + 1), line.substr(id + 6, tab - id - 6));
+    std::vector<GitTreeEntry> entries = WARREN_TRY(list_git_tree(git, parent.commit));
+    for (GitTreeEntry& one : entries) {
+      if (one.is_file()) in_parent_.emplace(std::move(one.path), std::move(one.id));
     }
     return Ok{};
   }
@@ -211,10 +208,9 @@ Status check_branch(Git& git, const std::string& branch) {
 // HEAD when the agent was made, if that is a commit of this repository, then HEAD.
 Result<std::vector<Parent>> list_parents(Git& git, const AgentOverlay& overlay) {
   std::vector<Parent> parents;
-  Captured head = WARREN_TRY(git.run({"rev-parse", "--verify", "--quiet", "HEAD^{commit}"}));
-  std::string now(head.status == 0 ? trimmed(head.output, kWhitespace) : std::string_view());
+  std::string now = WARREN_TRY(find_head_of(git));
   std::string start = overlay.note ? overlay.note->commit : "";
-  if (!start.empty() && WARREN_TRY(git.succeeds({"cat-file", "-e", start + "^{commit}"})))
+  if (!start.empty() && WARREN_TRY(has_commit(git, start)))
     parents.push_back({start, true});
   if (parents.empty() || start != now) parents.push_back({now, false});
   return parents;

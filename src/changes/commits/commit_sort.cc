@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "base/path.h"
 #include "changes/commits/commits.h"
+#include "changes/git/git_tree.h"
 #include "changes/git/git_work_tree.h"
 #include "changes/review/patch.h"
 #include "os/files/host_files.h"
@@ -113,10 +114,10 @@ class Sorter {
   }
 
   // What is to be noted of the changes, by what list() has found. A directory whose rename is only partly in the
-  // commits is left out, with everything below. `list_names` lists the files that these have below a directory.
-  using ListNames = std::function<Result<std::vector<std::string>>(const std::string& dir)>;
+  // commits is left out, with everything below. `list_below` lists what these have below a directory.
+  using ListBelow = std::function<Result<std::vector<GitTreeEntry>>(const std::string& dir)>;
   Result<std::vector<AppliedChange>> list_brought(const std::vector<TreeChange>& changes,
-                                                  const std::vector<Where>& where, const ListNames& list_names) {
+                                                  const std::vector<Where>& where, const ListBelow& list_below) {
     std::vector<AppliedChange> all;
     std::unordered_set<std::string_view> left_out;
     for (std::size_t i = 0; i < changes.size(); ++i) {
@@ -129,7 +130,7 @@ class Sorter {
         add_renamed(change, sides->second, all);
       } else if (new_below_.contains(change.path) && !other_below_.contains(change.path)) {
         all.push_back(as_added(as_brought(change, where[i])));
-      } else if (halves_below_.contains(change.path) || WARREN_TRY(has_stayed(change, list_names))) {
+      } else if (halves_below_.contains(change.path) || WARREN_TRY(has_stayed(change, list_below))) {
         left_out.insert(change.path);
       } else {
         all.push_back(as_brought(change, where[i]));
@@ -156,11 +157,11 @@ class Sorter {
   }
 
   // Whether the commits still have a file of the directory under its old name. What git does not track is no such file.
-  Result<bool> has_stayed(const TreeChange& dir, const ListNames& list_names) const {
+  Result<bool> has_stayed(const TreeChange& dir, const ListBelow& list_below) const {
     if (!files_below_.contains(dir.path)) return false;
-    std::vector<std::string> names = WARREN_TRY(list_names(dir.base_path));
-    return std::any_of(names.begin(), names.end(),
-                       [&](const std::string& name) { return unmoved_.contains("/" + name); });
+    std::vector<GitTreeEntry> entries = WARREN_TRY(list_below(dir.base_path));
+    return std::any_of(entries.begin(), entries.end(),
+                       [&](const GitTreeEntry& one) { return unmoved_.contains("/" + one.path); });
   }
 
   Where where_removed(const std::string& path) const {
@@ -303,13 +304,8 @@ Result<CommitImport::Sorted> CommitImport::sort(std::vector<TreeChange>& changes
   for (std::size_t i = 0; are_in_base && i < all.size(); ++i) {
     if (all[i] == Where::kBoth && WARREN_TRY(set_committed(changes[i]))) all[i] = Where::kFiles;
   }
-  auto list_names = [&](const std::string& dir) -> Result<std::vector<std::string>> {
-    Git git = joined_;
-    git.set_variable("GIT_LITERAL_PATHSPECS", "1");
-    return split_at_nul(
-        WARREN_TRY(git.ask({"ls-tree", "-r", "-z", "--full-tree", "--name-only", head_, "--", dir.substr(1)})));
-  };
-  std::vector<AppliedChange> brought = WARREN_TRY(sorter.list_brought(changes, all, list_names));
+  auto list_below = [&](const std::string& dir) { return list_git_tree(joined_, head_, dir.substr(1)); };
+  std::vector<AppliedChange> brought = WARREN_TRY(sorter.list_brought(changes, all, list_below));
   return Sorted{.where = std::move(all), .brought = std::move(brought)};
 }
 

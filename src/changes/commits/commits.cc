@@ -22,14 +22,14 @@ constexpr const char* kGitDir = "/.git";
 
 // A branch or tag of the repository that contains the commit; "" if there is none.
 Result<std::string> find_ref_with(Git& git, const std::string& commit) {
-  if (!WARREN_TRY(git.succeeds({"cat-file", "-e", commit + "^{commit}"}))) return std::string();
+  if (!WARREN_TRY(has_commit(git, commit))) return std::string();
   return git.ask({"for-each-ref", "--count=1", "--contains=" + commit, "--format=%(refname:short)"});
 }
 
 // Whether the repository has the commit from an earlier apply, no reference leads to it any more, and HEAD has every
 // file that it changes in the same version: it was merged as another commit (`git merge --squash`).
 Result<bool> is_in_head_otherwise(Git git, const std::string& commit) {
-  if (!WARREN_TRY(git.succeeds({"cat-file", "-e", commit + "^{commit}"}))) return false;
+  if (!WARREN_TRY(has_commit(git, commit))) return false;
   Captured common = WARREN_TRY(git.run({"merge-base", "HEAD", commit}));
   if (common.status != 0) return false;
   std::string from(trimmed(common.output, kWhitespace));
@@ -157,7 +157,7 @@ Status CommitImport::find_start(const std::string& start) {
   WARREN_TRY(check_commit(head_));
   is_merged_ = WARREN_TRY(base_.succeeds({"merge-base", "--is-ancestor", head_, "HEAD"}));
   from_ = start;
-  if (!start.empty() && WARREN_TRY(joined_.succeeds({"cat-file", "-e", start + "^{commit}"}))) {
+  if (!start.empty() && WARREN_TRY(has_commit(joined_, start))) {
     start_ = start;
     return Ok{};
   }

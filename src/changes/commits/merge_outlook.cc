@@ -27,7 +27,7 @@ Result<bool> lacks_commit(const std::string& base, HostTree& tree, const RawDiff
   if (one.old_mode != kGitSubmoduleMode || one.new_mode != kGitSubmoduleMode) return false;
   if (!WARREN_TRY(tree.find("/" + one.path + "/.git"))) return false;
   Git git(base + "/" + one.path);
-  return !WARREN_TRY(git.succeeds({"cat-file", "-e", one.new_id + "^{commit}"}));
+  return !WARREN_TRY(has_commit(git, one.new_id));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "changes/git/git.h"
 #include "changes/git/git_log.h"
 #include "changes/git/git_refs.h"
+#include "changes/git/git_tree.h"
 #include "changes/git/quarantine.h"
 #include "changes/pinned/pinned_git.h"
 #include "fs/path_ops.h"
@@ -286,13 +287,12 @@ class StrayLook {
     return Ok{};
   }
 
-  // Those in a tree that the base does not have. Of git's ls-tree -z: "100644 blob ID\tPATH".
+  // Those in a tree that the base does not have.
   Result<std::vector<std::string>> list_own_blobs(const std::string& tree) {
-    std::string listed = WARREN_TRY(ask_quarantine({"ls-tree", "-r", "-z", tree}, ""));
+    std::vector<GitTreeEntry> entries = WARREN_TRY(list_git_tree(Git(quarantine_), tree));
     std::vector<std::string> own;
-    for (const std::string& line : split_at_nul(listed)) {
-      std::vector<std::string> words = split_words(std::string_view(line).substr(0, line.find('\t')));
-      if (words.size() == 3 && alone_.contains(words[2])) own.push_back(std::move(words[2]));
+    for (GitTreeEntry& one : entries) {
+      if (alone_.contains(one.id)) own.push_back(std::move(one.id));
     }
     return own;
   }

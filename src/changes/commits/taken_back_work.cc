@@ -10,7 +10,7 @@
 #include "changes/commits/commits.h"
 #include "changes/commits/ignored.h"
 #include "changes/git/git_folder.h"
-#include "changes/git/raw_diff.h"
+#include "changes/git/git_tree.h"
 #include "changes/git/work_tree_ids.h"
 #include "changes/upper/tree_finder.h"
 #include "os/files/host_tree.h"
@@ -23,27 +23,13 @@ using Entries = std::unordered_map<std::string, std::string>;  // by "src/a"
 
 std::string entry_of(std::string_view mode, std::string_view id) { return std::string(mode).append(" ").append(id); }
 
-// Of git's ls-tree -z: "100644 blob ID\tPATH".
-Result<Entries> list_commit_entries(Git git, const std::string& commit, const std::vector<std::string>& names) {
-  constexpr std::size_t kNamesAtOnce = 200;
-  git.set_variable("GIT_LITERAL_PATHSPECS", "1");
+Result<Entries> list_commit_entries(const Git& git, const std::string& commit, const std::vector<std::string>& names) {
   Entries entries;
   for (const std::string& name : names) entries[name] = "";
-  for (std::size_t at = 0; at < names.size(); at += kNamesAtOnce) {
-    std::vector<std::string> words{"ls-tree", "-z", "--full-tree", commit, "--"};
-    auto begin = names.begin() + static_cast<std::ptrdiff_t>(at);
-    words.insert(words.end(), begin, begin + static_cast<std::ptrdiff_t>(std::min(kNamesAtOnce, names.size() - at)));
-    std::string listed = WARREN_TRY(git.ask(words));
-    for (std::string_view line : split_at_nul(listed)) {
-      std::size_t tab = line.find('\t');
-      if (tab == line.npos) continue;
-      std::string_view mode = line.substr(0, line.find(' '));
-      std::string name(line.substr(tab + 1));
-      bool is_file = mode != kGitTreeMode && mode != kGitSubmoduleMode;
-      if (is_file)
-        entries[name] = entry_of(mode, line.substr(line.rfind(' ', tab) + 1, tab - line.rfind(' ', tab) - 1));
-      else entries.erase(name);
-    }
+  std::vector<GitTreeEntry> found = WARREN_TRY(find_in_commit(git, commit, names));
+  for (const GitTreeEntry& one : found) {
+    if (one.is_file()) entries[one.path] = entry_of(one.mode, one.id);
+    else entries.erase(one.path);
   }
   return entries;
 }

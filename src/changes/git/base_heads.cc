@@ -1,6 +1,5 @@
 #include "changes/git/base_heads.h"
 
-#include "base/ascii.h"
 #include "changes/git/git.h"
 #include "fs/path_ops.h"
 
@@ -21,8 +20,7 @@ Result<std::optional<GitHeads>> find_base_heads(const AgentOverlay& overlay) {
     std::size_t space = line.rfind(' ');
     if (space != line.npos) heads.branches.emplace(line.substr(0, space), line.substr(space + 1));
   });
-  Captured head = WARREN_TRY(git.run({"rev-parse", "--verify", "--quiet", "HEAD^{commit}"}));
-  if (head.status == 0) heads.commit = trimmed(head.output, kWhitespace);
+  heads.commit = WARREN_TRY(find_head_of(git));
   return std::optional(std::move(heads));
 }
 

@@ -149,7 +149,19 @@ Result<std::unordered_set<std::string>> list_ignored(Git& git, const std::vector
   return ignored;
 }
 
-Result<bool> has_head(Git& git) { return git.succeeds({"rev-parse", "--verify", "--quiet", "HEAD^{commit}"}); }
+Result<std::string> find_head_of(Git& git) {
+  Captured head = WARREN_TRY(git.run({"rev-parse", "--verify", "--quiet", "HEAD^{commit}"}));
+  return std::string(head.status == 0 ? trimmed(head.output, kWhitespace) : std::string_view());
+}
+
+Result<bool> has_head(Git& git) {
+  std::string head = WARREN_TRY(find_head_of(git));
+  return !head.empty();
+}
+
+Result<bool> has_commit(Git& git, const std::string& commit) {
+  return git.succeeds({"cat-file", "-e", commit + "^{commit}"});
+}
 
 Result<std::string> find_empty_tree(Git& git) { return git.ask_with({"hash-object", "-t", "tree", "--stdin"}, ""); }
 

@@ -77,7 +77,9 @@ Result<std::unordered_set<std::string>> list_unlike(Git& git, const std::string&
 // Those of the names ("src/a", below git's directory) that git ignores. Not what the index has.
 Result<std::unordered_set<std::string>> list_ignored(Git& git, const std::vector<std::string>& names);
 
-Result<bool> has_head(Git& git);  // false before the first commit
+Result<std::string> find_head_of(Git& git);  // the commit of HEAD; "" before the first one
+Result<bool> has_head(Git& git);
+Result<bool> has_commit(Git& git, const std::string& commit);
 
 // The id of the tree without files, to compare a commit without ancestors with.
 Result<std::string> find_empty_tree(Git& git);

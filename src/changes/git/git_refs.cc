@@ -15,8 +15,6 @@ namespace {
 
 constexpr std::string_view kReferences = "refs/";
 constexpr std::string_view kHeads = "refs/heads/";
-constexpr std::string_view kSymbolic = "ref:";
-constexpr int kSymbolicMax = 5;  // as in git
 
 bool is_ref_component(std::string_view name) {
   if (name.empty() || name.front() == '.' || name.back() == '.' || name.ends_with(".lock")) return false;
@@ -115,6 +113,19 @@ bool is_branch_name(std::string_view name) {
   return true;
 }
 
+std::optional<std::string_view> find_symbolic_target(std::string_view content) {
+  constexpr std::string_view kSymbolic = "ref:";
+  content = trimmed(content, kWhitespace);
+  if (!content.starts_with(kSymbolic)) return std::nullopt;
+  return trimmed(content.substr(kSymbolic.size()), kWhitespace);
+}
+
+std::string_view branch_in(std::string_view reference) {
+  if (!reference.starts_with(kHeads)) return {};
+  std::string_view branch = reference.substr(kHeads.size());
+  return is_branch_name(branch) ? branch : std::string_view();
+}
+
 bool is_object_id(std::string_view text) {
   return (text.size() == 40 || text.size() == 64) && std::all_of(text.begin(), text.end(), is_lower_hex_digit);
 }
@@ -137,9 +148,8 @@ GitReferences parse_packed_references(std::string_view text) {
 GitBranches parse_packed_branches(std::string_view text) {
   GitBranches found;
   for (auto& [name, id] : parse_packed_references(text)) {
-    std::string_view branch =
-        std::string_view(name).starts_with(kHeads) ? std::string_view(name).substr(kHeads.size()) : "";
-    if (is_branch_name(branch)) found.emplace(branch, id);
+    std::string_view branch = branch_in(name);
+    if (!branch.empty()) found.emplace(branch, id);
   }
   return found;
 }
@@ -162,10 +172,12 @@ Result<std::optional<GitHeads>> find_git_heads(FileSystem& fs, const std::string
     return std::optional(std::move(heads));
   }
   // A branch may be a name for another one, too.
-  for (int links = 0; head && head->starts_with(kSymbolic); ++links) {
-    std::string_view name = trimmed(std::string_view(*head).substr(kSymbolic.size()), kWhitespace);
-    if (links == kSymbolicMax || !name.starts_with(kHeads) || !is_branch_name(name.substr(kHeads.size()))) return none;
-    heads.branch = name.substr(kHeads.size());
+  for (int links = 0; head; ++links) {
+    std::optional<std::string_view> name = find_symbolic_target(*head);
+    if (!name) break;
+    std::string_view branch = branch_in(*name);
+    if (links == kSymbolicLinksMax || branch.empty()) return none;
+    heads.branch = branch;
     head = WARREN_TRY(find_line(fs, fmt::format("{}/{}{}", dir, kHeads, heads.branch)));
   }
   if (heads.branch.empty()) return none;
@@ -176,9 +188,11 @@ Result<std::optional<GitHeads>> find_git_heads(FileSystem& fs, const std::string
 
 Result<std::string> find_head_commit(FileSystem& git_dir, FileSystem& common) {
   std::optional<std::string> line = WARREN_TRY(find_line(git_dir, "/HEAD"));
-  for (int links = 0; line && line->starts_with(kSymbolic) && links < kSymbolicMax; ++links) {
-    std::string name(trimmed(std::string_view(*line).substr(kSymbolic.size()), kWhitespace));
-    if (!name.starts_with(kHeads) || !is_branch_name(name)) return std::string();
+  for (int links = 0; line && links < kSymbolicLinksMax; ++links) {
+    std::optional<std::string_view> target = find_symbolic_target(*line);
+    if (!target) break;
+    std::string name(*target);
+    if (branch_in(name).empty()) return std::string();
     line = WARREN_TRY(find_line(common, "/" + name));
     if (!line) return find_packed(common, name);
   }

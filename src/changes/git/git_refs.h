@@ -31,6 +31,12 @@ struct GitHeads {
 bool is_branch_name(std::string_view name);
 // kInvalid for the full name of a reference, "refs/heads/x", where that of a branch is meant.
 Status check_is_not_full_name(std::string_view branch);
+// The name in the content of a symbolic reference: "refs/heads/main" for "ref: refs/heads/main\n". nullopt for other
+// content.
+std::optional<std::string_view> find_symbolic_target(std::string_view content);
+// "main" for "refs/heads/main"; "" for whatever is not the full name of a branch.
+std::string_view branch_in(std::string_view reference);
+inline constexpr int kSymbolicLinksMax = 5;  // that lead from one reference to the next, as in git
 bool is_object_id(std::string_view text);  // 40 or 64 lower-case hexadecimal digits
 
 // The references in a packed-refs file; other lines are skipped.

@@ -144,7 +144,7 @@ Status make_quarantine(const AgentOverlay& overlay, const std::vector<TreeChange
 Result<std::optional<ScratchDir>> borrow_commit(const AgentOverlay& overlay, const std::vector<TreeChange>& all,
                                                 const std::string& commit, Git& base) {
   std::optional<ScratchDir> none;
-  if (WARREN_TRY(base.succeeds({"cat-file", "-e", commit + "^{commit}"}))) return none;
+  if (WARREN_TRY(has_commit(base, commit))) return none;
   ScratchDir scratch = WARREN_TRY(ScratchDir::make("commit"));
   std::string path = scratch.path() + "/quarantine";
   WARREN_TRY(make_quarantine(overlay, all, base, path));

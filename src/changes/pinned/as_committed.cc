@@ -12,9 +12,9 @@
 #include "changes/compare.h"
 #include "changes/git/base_heads.h"
 #include "changes/git/git.h"
+#include "changes/git/git_tree.h"
 #include "changes/git/git_work_tree.h"
 #include "changes/git/quarantine.h"
-#include "changes/git/raw_diff.h"
 #include "changes/git/work_tree_ids.h"
 #include "changes/left_out.h"
 #include "changes/pinned/frozen_tree.h"
@@ -26,7 +26,6 @@
 namespace warren {
 namespace {
 
-constexpr std::size_t kPathsAtOnce = 200;  // in one command
 constexpr std::uint64_t kBytesToCompare = std::uint64_t{256} << 20;
 
 using Paths = std::unordered_set<std::string>;                   // "/src/a"
@@ -142,21 +141,14 @@ class Comparison {
     return std::optional(std::move(paths));
   }
 
-  // Those of them that are files in the commit. Of git's ls-tree -z: "100644 blob ID\tPATH".
+  // Those of them that the commit has, and not as directories.
   Result<Committed> list_committed(const std::string& commit, const std::vector<std::size_t>& candidates) {
+    std::vector<std::string> names;
+    for (std::size_t i : candidates) names.push_back(changes_[i].path.substr(1));
+    std::vector<GitTreeEntry> entries = WARREN_TRY(find_in_commit(git_, commit, names));
     Committed found;
-    git_.set_variable("GIT_LITERAL_PATHSPECS", "1");
-    for (std::size_t at = 0; at < candidates.size(); at += kPathsAtOnce) {
-      std::vector<std::string> words{"ls-tree", "-z", "--full-tree", commit, "--"};
-      for (std::size_t i = at; i < std::min(at + kPathsAtOnce, candidates.size()); ++i)
-        words.push_back(changes_[candidates[i]].path.substr(1));
-      std::string listed = WARREN_TRY(git_.ask(words));
-      for (std::string_view line : split_at_nul(listed)) {
-        std::size_t tab = line.find('\t');
-        if (tab == line.npos || line.starts_with(kGitTreeMode)) continue;
-        std::string_view node = line.substr(0, tab);
-        found.emplace("/" + std::string(line.substr(tab + 1)), node.substr(node.rfind(' ') + 1));
-      }
+    for (GitTreeEntry& one : entries) {
+      if (one.mode != kGitTreeMode) found.emplace("/" + one.path, std::move(one.id));
     }
     return found;
   }

@@ -5,7 +5,7 @@
 
 #include "base/binary.h"
 #include "base/limits.h"
-#include "changes/git/git.h"
+#include "changes/git/git_tree.h"
 #include "changes/git/quarantine.h"
 #include "changes/pinned/pinned_git.h"
 #include "fs/path_ops.h"
@@ -14,12 +14,14 @@
 namespace warren {
 namespace {
 
-// Of git's ls-tree -z: "100644 blob ID\tPATH".
 Result<std::optional<std::string>> find_small_text(Git& git, const std::string& commit, const std::string& name) {
-  constexpr std::string_view kFile = "100";  // the modes of plain files and programs begin with it
   std::optional<std::string> none;
-  Captured listed = WARREN_TRY(git.run({"ls-tree", "-z", "--full-tree", commit, "--", name}));
-  if (listed.status != 0 || !listed.output.starts_with(kFile)) return none;
+  Result<std::vector<GitTreeEntry>> entries = find_in_commit(git, commit, {name});
+  bool is_missing = !entries.ok() && entries.error().code() == Code::kInvalid;
+  if (is_missing) return none;
+  if (!entries.ok()) return std::move(entries).take_error();
+  bool is_file = entries->size() == 1 && entries->front().is_file() && entries->front().mode != kGitLinkMode;
+  if (!is_file) return none;
   std::string object = commit + ":" + name;
   Captured content = WARREN_TRY(git.run({"cat-file", "--filters", object}));
   bool is_kept = content.status == 0 && content.output.size() <= limits::kAncestorBytes && !is_binary(content.output);
@@ -41,7 +43,6 @@ Result<std::optional<std::string>> find_in_git(const AgentOverlay& overlay, cons
   std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(overlay));
   if (!pinned || pinned->head.empty()) return none;
   Git git(overlay.base_path);
-  git.set_variable("GIT_LITERAL_PATHSPECS", "1");
   std::string name = path.substr(1);
   std::optional<std::string> start = WARREN_TRY(find_small_text(git, pinned->head, name));
   bool may_be_newer = start && change.after && !change.common.empty() && change.common != pinned->head;

@@ -5,15 +5,12 @@
 
 #include <fmt/format.h>
 
-#include "base/ascii.h"
 #include "base/path.h"
 #include "changes/git/git_refs.h"
 #include "fs/path_ops.h"
 
 namespace warren {
 namespace {
-
-constexpr int kSymbolicLinks = 5;  // git's own limit for references that name another one
 
 class RestLook {
  public:
@@ -23,10 +20,11 @@ class RestLook {
   Result<std::string> describe() {
     std::string text;
     std::string name = "HEAD";
-    for (int i = 0; i < kSymbolicLinks && !name.empty(); ++i) {
+    for (int i = 0; i < kSymbolicLinksMax && !name.empty(); ++i) {
       std::string content = WARREN_TRY(read_small(name));
       text += fmt::format("{}\n{}\n", name, content);
-      name = target_of(content);
+      std::string_view target = find_symbolic_target(content).value_or("");
+      name = branch_in(target).empty() ? std::string_view() : target;
     }
     for (const char* file : {"packed-refs", "index", "reftable/tables.list"}) {
       std::optional<Attributes> node = WARREN_TRY(find(file));
@@ -66,15 +64,6 @@ class RestLook {
     if (!node || !node->is_file() || node->size > limits::kGitRefBytes) return std::string();
     Result<std::string> text = read_file(fs_, join_path(dir_, name), {.size_bytes_max = limits::kGitRefBytes});
     return text.ok() ? *std::move(text) : std::string();
-  }
-
-  static std::string target_of(std::string_view text) {
-    constexpr std::string_view kSymbolicPrefix = "ref:";
-    constexpr std::string_view kBranches = "refs/heads/";
-    if (!text.starts_with(kSymbolicPrefix)) return "";
-    text = trimmed(text.substr(kSymbolicPrefix.size()), kWhitespace);
-    bool is_branch = text.starts_with(kBranches) && is_branch_name(text.substr(kBranches.size()));
-    return is_branch ? std::string(text) : "";
   }
 
   // False for a time in the future: the clock of another machine, which says nothing.

@@ -89,10 +89,10 @@ class StateReader {
   }
 
   std::string commit_of(std::string_view head) const {
-    constexpr std::string_view kNamesOther = "ref:";
     head = trimmed(head, kWhitespace);
-    if (!head.starts_with(kNamesOther)) return is_object_id(head) ? std::string(head) : "";
-    auto found = state_.references.find(std::string(trimmed(head.substr(kNamesOther.size()), kWhitespace)));
+    std::optional<std::string_view> name = find_symbolic_target(head);
+    if (!name) return is_object_id(head) ? std::string(head) : "";
+    auto found = state_.references.find(std::string(*name));
     return found == state_.references.end() ? "" : found->second;
   }
 

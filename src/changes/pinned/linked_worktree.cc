@@ -90,8 +90,7 @@ Result<std::string> list_references(Git& git) {
 
 // The record of what the session had at its start.
 Result<std::string> make_record(Git& git, const std::string& references) {
-  Captured head = WARREN_TRY(git.run({"rev-parse", "--verify", "--quiet", "HEAD^{commit}"}));
-  std::string commit(head.status == 0 ? trimmed(head.output, kWhitespace) : std::string_view());
+  std::string commit = WARREN_TRY(find_head_of(git));
   return write_pin_record(commit, parse_packed_references(references), SystemClock().now());
 }
 
