@@ -101,6 +101,20 @@ class LargeOrMany(State):
         self.assertLessEqual(counts[1] - counts[0], 20 * 5)
         self.assertLess(counts[0], 200)
 
+    def test_rebases_across_a_long_history_in_the_log_cost_little(self):
+        commits = "".join(f"commit refs/heads/long\ncommitter a <a@b> {1700000000 + i} +0000\ndata 1\nc\n" for i in range(5100))
+        subprocess.run(["git", "fast-import", "--quiet"], input=commits, cwd=self.base, check=True, text=True)
+        counts = []
+        for session, rebases in (("few", 2), ("many", 22)):
+            self.inside(f"""
+                old=$({BOT} commit-tree -m old -p HEAD 'HEAD^{{tree}}')
+                seq {rebases} | while read i; do
+                  printf "$old $(git rev-parse long~$i) a <a@b> 1700000000 +0000\\trebase (start): x\\n" >> .git/logs/HEAD
+                done""", session=session)
+            self.assertIn("1 commit is on no branch", self.warren("diff", f"session:{session}"))
+            counts.append(self.count_git("diff", f"session:{session}"))
+        self.assertEqual(counts[0], counts[1])
+
     def test_many_rebases_in_the_log_do_not_hide_what_one_of_them_dropped(self):
         self.inside(f"""
             seq -f '%040.0f' 100 300 | while read id; do

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "base/ascii.h"
 #include "base/binary.h"
 #include "base/limits.h"
@@ -170,15 +172,22 @@ class DroppedLook {
  private:
   static std::string both_of(const Ends& ends) { return ends.first + "..." + ends.second; }
 
+  // Git walks all commits of both sides before it prints the first one. So after one that is above the limit, the others
+  // are not even counted.
   Status take_walk(const Ends& ends) {
     if (rebases_left_ == 0) return Error(Code::kLimit, "too many rebases");
     --rebases_left_;
-    std::string counted = WARREN_TRY(git_.ask({"rev-list", "--count", both_of(ends), "--"}));
+    if (is_walk_over_) return too_long();
+    std::string limit = fmt::format("--max-count={}", walk_left_ + 1);
+    std::string counted = WARREN_TRY(git_.ask({"rev-list", "--count", limit, both_of(ends), "--"}));
     std::optional<std::size_t> count = parse_number<std::size_t>(counted);
-    if (!count || *count > walk_left_) return Error(Code::kLimit, "too many commits in rebases");
+    is_walk_over_ = !count || *count > walk_left_;
+    if (is_walk_over_) return too_long();
     walk_left_ -= *count;
     return Ok{};
   }
+
+  static Error too_long() { return {Code::kLimit, "too many commits in rebases"}; }
 
   // Without those that have the same change on both sides.
   Result<std::string> log(const char* side, const std::string& both) {
@@ -258,6 +267,7 @@ class DroppedLook {
   std::map<std::string, bool> in_head_;  // of commits that have been looked at
   std::size_t rebases_left_ = kRebasesMax;
   std::size_t walk_left_ = kCommitsWalked;
+  bool is_walk_over_ = false;
   std::size_t comparisons_left_ = kComparisons;
   std::uint64_t bytes_left_ = kBytesCompared;
 };
