@@ -5,6 +5,7 @@
 
 Needs root.
 """
+import hashlib
 import pathlib
 import sys
 import unittest
@@ -153,6 +154,21 @@ class Merged(Git):
             self.assertEqual((self.base / "new").read_text(), "of the base\n2\n")
             self.git("reset", "-q", "--hard", self.git("rev-list", "--max-parents=0", "HEAD"))
             self.git("clean", "-qfdx")
+
+    def test_a_large_file_of_which_only_the_removal_was_committed_can_be_read_after_the_merge(self):
+        large = self.base / "large"
+        with large.open("wb") as file:
+            for i in range(18):
+                file.write(bytes([65 + i]) * (1 << 20))
+        self.commit("large")
+        before = hashlib.sha256(large.read_bytes()).hexdigest()
+        self.inside(f"mv large new; {COMMIT} own")
+        self.bring()
+        self.assertFalse(large.exists())
+        self.assertEqual(self.inside("sha256sum < new").stdout.split()[0], before)
+        self.assertEqual(self.warren("diff", "session:s"), "A f /new\n")
+        self.warren("apply", "session:s")
+        self.assertEqual(hashlib.sha256((self.base / "new").read_bytes()).hexdigest(), before)
 
     def test_what_the_user_changes_at_the_other_name_meanwhile_is_a_conflict(self):
         self.inside(f"mv file new; git add new; {ADDED} own")

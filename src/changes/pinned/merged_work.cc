@@ -13,6 +13,7 @@
 #include "changes/git/quarantine.h"
 #include "changes/pinned/pinned_git.h"
 #include "changes/upper/drop_applied.h"
+#include "changes/upper/upper_edit.h"
 #include "os/files/host_files.h"
 
 namespace warren {
@@ -120,6 +121,31 @@ Status note_brought(const AgentOverlay& overlay, const std::string& commit, std:
   SideChange not_by_the_agent;
   auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kWrite));
   WARREN_TRY(write_brought(overlay.upper, {commit, std::move(changes)}));
+  return unit->commit();
+}
+
+Status keep_renamed_content(const AgentOverlay& overlay, const std::vector<AppliedChange>& brought) {
+  SideChange not_by_the_agent;
+  auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kWrite));
+  std::uint64_t bytes = 0;
+  std::unordered_set<Inode> files;
+  for (const AppliedChange& change : brought) {
+    if (change.kind != TreeChangeKind::kDeleted || change.upper == Inode{}) continue;
+    std::vector<ByteRange> in_base = WARREN_TRY(overlay.upper.list_base_ranges(change.upper));
+    for (const ByteRange& range : in_base) bytes += range.end - range.begin;
+    if (!in_base.empty()) files.insert(change.upper);
+  }
+  if (files.empty()) return Ok{};
+  WARREN_TRY(overlay.upper.reserve(bytes));
+  TreeFinder base(overlay.base);
+  UpperTree tree = WARREN_TRY(UpperTree::read(overlay, base));
+  UpperEdit edit(overlay, tree, base);
+  for (const UpperNode& node : tree.nodes()) {
+    if (!files.contains(node.node.inode)) continue;
+    Status kept = edit.take_rest(node).within("keep " + quote(node.path));
+    bool is_lost = !kept.ok() && kept.error().code() == Code::kConflict;  // the base has changed it already
+    if (!is_lost) WARREN_TRY(std::move(kept));
+  }
   return unit->commit();
 }
 

@@ -20,6 +20,9 @@ namespace warren {
 
 // Replaces the note of an earlier apply. Does nothing without a pinned state of git (changes/pinned/pinned_git.h).
 Status note_brought(const AgentOverlay& overlay, const std::string& commit, std::vector<AppliedChange> changes);
+// Copies what files of the session still have in the base only, under an old name that the commits remove: once they
+// are merged, it is nowhere else. Call it before the commits are brought.
+Status keep_renamed_content(const AgentOverlay& overlay, const std::vector<AppliedChange>& brought);
 // Those that a user discards are not in the session any more. Within a write unit of the upper layer.
 Status forget_brought(UpperLayer& upper, const std::vector<std::string>& paths);
 

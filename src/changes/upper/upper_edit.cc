@@ -226,22 +226,27 @@ Status UpperEdit::copy_range(Inode from, ByteRange range, Inode to) {
   return Ok{};
 }
 
-Status UpperEdit::detach(const UpperNode& node) {
+Status UpperEdit::take_rest(const UpperNode& node) {
   Inode file = node.node.inode;
   std::vector<ByteRange> in_base = WARREN_TRY(overlay_.upper.list_base_ranges(file));
-  if (!in_base.empty()) {
-    const std::string& place = node.origin->base_path;
-    std::optional<Attributes> from = WARREN_TRY(base_.find(place));
-    bool is_same = from && node.origin->seen && is_as_seen(*from, *node.origin->seen);
-    if (!is_same) {
-      std::string path = quote(node.path);
-      return Error(Code::kConflict,
-                   fmt::format("{} has parts of {}, which has been changed in the base", path, quote(place)),
-                   fmt::format("discard {}, too", path));
-    }
-    for (const ByteRange& range : in_base) WARREN_TRY(copy_range(from->inode, range, file));
-    WARREN_TRY(overlay_.upper.restore(file, node.node));
+  if (in_base.empty()) return Ok{};
+  const std::string& place = node.origin->base_path;
+  std::optional<Attributes> from = WARREN_TRY(base_.find(place));
+  bool is_same = from && node.origin->seen && is_as_seen(*from, *node.origin->seen);
+  if (!is_same) {
+    std::string path = quote(node.path);
+    return Error(Code::kConflict,
+                 fmt::format("{} has parts of {}, which has been changed in the base", path, quote(place)),
+                 fmt::format("discard {}, too", path));
   }
+  for (const ByteRange& range : in_base) WARREN_TRY(copy_range(from->inode, range, file));
+  WARREN_TRY(overlay_.upper.set_base_ranges(file, {}));
+  return overlay_.upper.restore(file, node.node);
+}
+
+Status UpperEdit::detach(const UpperNode& node) {
+  Inode file = node.node.inode;
+  WARREN_TRY(take_rest(node));
   WARREN_TRY(overlay_.upper.remove_origin(file));
   // It has another number from here on.
   for (std::size_t index : tree_.names_of(file)) {

@@ -63,6 +63,9 @@ class UpperEdit {
   // Replaces the content of a file by that of the base's file.
   Status take_content(const UpperNode& node, std::string_view base_path);
 
+  // Copies what a file still has in the base only. kConflict if the base no longer has that.
+  Status take_rest(const UpperNode& node);
+
   // Makes a copy a node of the agent's own, with all of its content, under the names that it still has. kConflict if
   // content is missing that the base no longer has.
   Status detach(const UpperNode& node);
