@@ -45,8 +45,8 @@ struct TreeChange {
   bool is_set_back = false;
   // It takes back uncommitted work of the user's. Set by CommitImport::mark_taken_back only.
   bool takes_back_work = false;
-  // The agent's commits contain it, or a part of it: `apply` does not write it before they are merged. Set for lists
-  // that are shown only.
+  // The agent's commits contain it, or a part of it: `apply` does not write it before they are merged, unless a PATH
+  // names it. Set by mark_by_commits only (cli/changes/apply_commits.h).
   bool is_in_commits = false;
   // The version in a commit of the agent's that the base has too: later changes of the agent are changes to that one,
   // whatever it saw before.

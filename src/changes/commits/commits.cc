@@ -26,20 +26,6 @@ Result<std::string> find_ref_with(Git& git, const std::string& commit) {
   return git.ask({"for-each-ref", "--count=1", "--contains=" + commit, "--format=%(refname:short)"});
 }
 
-// Whether the repository has the commit from an earlier apply, no reference leads to it any more, and HEAD has every
-// file that it changes in the same version: it was merged as another commit (`git merge --squash`).
-Result<bool> is_in_head_otherwise(Git git, const std::string& commit) {
-  if (!WARREN_TRY(has_commit(git, commit))) return false;
-  Captured common = WARREN_TRY(git.run({"merge-base", "HEAD", commit}));
-  if (common.status != 0) return false;
-  std::string from(trimmed(common.output, kWhitespace));
-  git.allow_lazy_fetch();  // a partial clone may lack old trees
-  std::unordered_set<std::string> changed = WARREN_TRY(list_differing(git, from, commit));
-  std::unordered_set<std::string> missing = WARREN_TRY(list_differing(git, "HEAD", commit));
-  return !changed.empty() &&
-         std::none_of(changed.begin(), changed.end(), [&](const std::string& name) { return missing.contains(name); });
-}
-
 // Those that the base's references do not name, and did not at the agent's start. HEAD's first; each commit once.
 std::vector<AgentBranch> list_candidates(const GitHeads& agent, const GitHeads& base, const std::string& start,
                                          const std::optional<PinnedGit>& pinned) {
@@ -92,11 +78,12 @@ Result<std::optional<AgentCommits>> find_commits(const AgentOverlay& overlay) {
   Git git(overlay.base_path);
   for (AgentBranch& one : candidates) {
     std::string container = WARREN_TRY(find_ref_with(git, one.commit));
-    if (!container.empty()) continue;
-    bool is_merged_otherwise = WARREN_TRY(is_in_head_otherwise(git, one.commit));
-    if (!is_merged_otherwise) commits.brings.push_back(std::move(one));
-    else if (one.commit == commits.head) commits.is_head_squashed = true;
+    bool is_known = !container.empty() || WARREN_TRY(is_in_head_otherwise(git, one.commit));
+    if (!is_known) commits.brings.push_back(std::move(one));
   }
+  bool is_brought = !commits.brings.empty() && commits.brings.front().commit == commits.head;
+  bool may_be_squashed = !commits.head.empty() && commits.head != commits.start && !is_brought;
+  if (may_be_squashed) commits.is_head_squashed = WARREN_TRY(is_in_head_otherwise(git, commits.head));
   if (!is_moved && commits.brings.empty()) return none;
   return std::optional(std::move(commits));
 }

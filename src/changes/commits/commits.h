@@ -42,7 +42,7 @@ struct AgentCommits {
   // Branches "warren/NAME" that the session did not start with: `warren merge` has put them there. Those that the base
   // has by now are among them.
   std::vector<AgentBranch> merged = {};
-  bool is_head_squashed = false;  // the base has what the agent's HEAD changes, as other commits
+  bool is_head_squashed = false;  // the base's HEAD has what the agent's changes, as other commits
 };
 
 // nullopt if the agent has made no commits and its HEAD is where it was, or the base is not the top of a repository.

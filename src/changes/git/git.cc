@@ -163,6 +163,19 @@ Result<bool> has_commit(Git& git, const std::string& commit) {
   return git.succeeds({"cat-file", "-e", commit + "^{commit}"});
 }
 
+Result<bool> is_in_head_otherwise(Git git, const std::string& commit) {
+  if (!WARREN_TRY(has_commit(git, commit))) return false;
+  Captured common = WARREN_TRY(git.run({"merge-base", "HEAD", commit}));
+  if (common.status != 0) return false;
+  std::string from(trimmed(common.output, kWhitespace));
+  if (from == commit) return false;
+  git.allow_lazy_fetch();  // a partial clone may lack old trees
+  std::unordered_set<std::string> changed = WARREN_TRY(list_differing(git, from, commit));
+  std::unordered_set<std::string> missing = WARREN_TRY(list_differing(git, "HEAD", commit));
+  return !changed.empty() &&
+         std::none_of(changed.begin(), changed.end(), [&](const std::string& name) { return missing.contains(name); });
+}
+
 Result<std::string> find_empty_tree(Git& git) { return git.ask_with({"hash-object", "-t", "tree", "--stdin"}, ""); }
 
 }  // namespace warren

@@ -81,6 +81,10 @@ Result<std::string> find_head_of(Git& git);  // the commit of HEAD; "" before th
 Result<bool> has_head(Git& git);
 Result<bool> has_commit(Git& git, const std::string& commit);
 
+// Whether HEAD does not contain the commit, but has every file that it changes in the same version: it was merged as
+// other commits (`git merge --squash`, a rebase). False if the repository does not have the commit.
+Result<bool> is_in_head_otherwise(Git git, const std::string& commit);
+
 // The id of the tree without files, to compare a commit without ancestors with.
 Result<std::string> find_empty_tree(Git& git);
 

@@ -53,12 +53,14 @@ class Settling {
  public:
   explicit Settling(const AgentOverlay& overlay) : overlay_(overlay), git_(overlay.base_path), base_(overlay.base) {}
 
-  // Whether the base's HEAD has the commit, and the agent still stands on it.
+  // Whether the base's HEAD has the commit, or its changes as other commits, and the agent still stands on it.
   Result<bool> is_merged(const std::string& commit) {
     std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(overlay_));
     std::optional<GitHeads> heads = WARREN_TRY(find_base_heads(overlay_));
     if (!pinned || !heads || heads->commit.empty() || heads->commit == pinned->head) return false;
-    if (!WARREN_TRY(git_.succeeds({"merge-base", "--is-ancestor", commit, heads->commit}))) return false;
+    bool is_in_head = WARREN_TRY(git_.succeeds({"merge-base", "--is-ancestor", commit, heads->commit})) ||
+                      WARREN_TRY(is_in_head_otherwise(git_, commit));
+    if (!is_in_head) return false;
     std::optional<GitHeads> agent = WARREN_TRY(find_git_heads(overlay_.merged, "/.git"));
     if (!agent || agent->commit.empty()) return false;
     if (agent->commit == commit) return true;

@@ -171,12 +171,17 @@ void print_foreign(Context& context, const AgentOverlay& overlay, const AgentCom
   context.err.print("{}\n", context.err.name(describe_foreign(*beyond)));
 }
 
-// nullptr if the agent has committed nothing, or the commits are damaged.
-std::unique_ptr<CommitImport> import_head(const AgentOverlay& overlay, const std::vector<TreeChange>& all) {
+struct ImportedHead {
+  AgentCommits found;
+  std::unique_ptr<CommitImport> import;  // nullptr if the agent has committed nothing, or the commits are damaged
+};
+
+ImportedHead import_head(const AgentOverlay& overlay, const std::vector<TreeChange>& all) {
   Result<std::optional<AgentCommits>> found = find_commits(overlay);
-  if (!found.ok() || !*found || (*found)->head.empty()) return nullptr;
+  if (!found.ok() || !*found || (*found)->head.empty()) return {};
   auto import = CommitImport::prepare(overlay, **found, (*found)->head, all);
-  return import.ok() ? std::move(*import) : nullptr;
+  if (!import.ok()) return {};
+  return {.found = **std::move(found), .import = std::move(*import)};
 }
 
 void print_strays(Context& context, const AgentOverlay& overlay, const std::vector<TreeChange>& left_out) {
@@ -276,19 +281,13 @@ Status compare_with_commits(const Arguments& args, const AgentOverlay& overlay, 
   return Ok{};
 }
 
-void mark_taken_back(const AgentOverlay& overlay, std::vector<TreeChange>& all) {
-  std::unique_ptr<CommitImport> import = import_head(overlay, all);
-  if (import) import->mark_taken_back(all).ignore("files can be applied although the commits are damaged");
-}
-
 void mark_by_commits(const AgentOverlay& overlay, std::vector<TreeChange>& all) {
-  std::unique_ptr<CommitImport> import = import_head(overlay, all);
-  if (!import) return;
-  import->mark_taken_back(all).ignore("`apply` says what is wrong with the commits");
-  std::vector<TreeChange> sorted = all;  // sorting sets what the changes are compared with
-  Result<CommitImport::Sorted> found = import->sort(sorted);
-  for (std::size_t i = 0; found.ok() && i < all.size(); ++i)
-    all[i].is_in_commits = found->where[i] != CommitImport::Where::kFiles;
+  ImportedHead head = import_head(overlay, all);
+  if (!head.import) return;
+  constexpr const char* kWhy = "`apply` says what is wrong with the commits";
+  head.import->mark_taken_back(all).ignore(kWhy);
+  mark_sorted(*head.import, all).ignore(kWhy);
+  mark_by_merged(overlay, head.found, *head.import, all).ignore(kWhy);
 }
 
 Result<bool> agrees_to_foreign(Context& context, const Arguments& args, const CommitsPlan& plan) {

@@ -20,13 +20,18 @@ void append(std::vector<std::string>& to, const std::vector<std::string>& more) 
   }
 }
 
+// It is compared with the session as the commits of HEAD are.
+Result<std::unique_ptr<CommitImport>> import_as_head(AgentCommits found, const AgentBranch& branch,
+                                                     const AgentOverlay& overlay, const std::vector<TreeChange>& all) {
+  found.head = branch.commit;
+  found.is_head_squashed = false;
+  return CommitImport::prepare(overlay, found, branch.commit, all);
+}
+
 Result<MergedBranch> prepare_merged(const CommitsPlan& plan, const AgentBranch& branch, OverlayAgent& opened,
                                     const std::vector<TreeChange>& all) {
-  AgentCommits as_head = plan.found;
-  as_head.head = branch.commit;  // it is compared with the session as the commits of HEAD are
-  as_head.is_head_squashed = false;
   MergedBranch merged{.branch = branch, .import = {}, .description = {}, .outlook = {}};
-  merged.import = WARREN_TRY(CommitImport::prepare(opened.overlay, as_head, branch.commit, all));
+  merged.import = WARREN_TRY(import_as_head(plan.found, branch, opened.overlay, all));
   WARREN_TRY(merged.import->set_writer(*opened.agent));
   return merged;
 }
@@ -95,6 +100,23 @@ Status compare_with_merged(CommitsPlan& plan, std::vector<TreeChange>& changes, 
       if (where[i] == Where::kFiles) where[i] = in_other.where[i];
     }
   }
+  return Ok{};
+}
+
+Status mark_by_merged(const AgentOverlay& overlay, const AgentCommits& found, CommitImport& import,
+                      std::vector<TreeChange>& all) {
+  for (const AgentBranch& one : found.merged) {
+    if (WARREN_TRY(import.contains_in_head(one.commit))) continue;
+    std::unique_ptr<CommitImport> other = WARREN_TRY(import_as_head(found, one, overlay, all));
+    WARREN_TRY(mark_sorted(*other, all));
+  }
+  return Ok{};
+}
+
+Status mark_sorted(CommitImport& import, std::vector<TreeChange>& all) {
+  CommitImport::Sorted sorted = WARREN_TRY(import.sort(all));
+  for (std::size_t i = 0; i < all.size(); ++i)
+    all[i].is_in_commits = all[i].is_in_commits || sorted.where[i] != Where::kFiles;
   return Ok{};
 }
 

@@ -13,6 +13,10 @@ Status plan_merged_branches(CommitsPlan& plan, OverlayAgent& opened, const std::
 // Adds what these branches contain to `where`, and what they contain besides to plan.beyond.
 Status compare_with_merged(CommitsPlan& plan, std::vector<TreeChange>& changes,
                            std::vector<CommitImport::Where>& where);
+// For a list that is shown: sets TreeChange::is_in_commits, also for what these branches contain.
+Status mark_sorted(CommitImport& import, std::vector<TreeChange>& all);
+Status mark_by_merged(const AgentOverlay& overlay, const AgentCommits& found, CommitImport& import,
+                      std::vector<TreeChange>& all);
 Status bring_merged_branches(CommitsPlan& plan);
 void print_merged_branches(Output& out, const Arguments& args, const CommitsPlan& plan);
 
