@@ -65,6 +65,53 @@ class Merged(Git):
                 self.git("clean", "-qfdx")
                 self.git("branch", "-D", "warren/s")
 
+    def squash(self, *after):
+        self.warren("apply", "session:s", "--keep")
+        self.git("merge", "-q", "--squash", "warren/s")
+        self.git("commit", "-qm", "squashed")
+        for words in after:
+            self.git(*words)
+
+    def test_what_the_agent_does_after_a_squash_merge_is_a_change_of_that(self):
+        delete = ("branch", "-q", "-D", "warren/s")
+        for script, change, after in (
+                ("rm more", "D f /more\n", [delete]),
+                ("rm more", "D f /more\n", []),
+                ("rm more; mv dir/n dir/m; echo 2 > moved/inner", "R f /dir/n -> /dir/m\nD f /more\nM f /moved/inner\n", [delete]),
+                ("rm more; mv dir/n dir/m; echo 2 > moved/inner", "R f /dir/n -> /dir/m\nD f /more\nM f /moved/inner\n", [])):
+            with self.subTest(script, after=after):
+                self.git("reset", "-q", "--hard", self.git("rev-list", "--max-parents=0", "HEAD"))
+                self.git("clean", "-qfdx")
+                self.inside(WORK)
+                self.squash(*after)
+                self.assertEqual(self.warren("diff", "session:s"), "")
+                self.inside(script)
+                self.assertEqual(self.warren("diff", "session:s"), change)
+                self.assertNotIn("not written", self.warren("apply", "session:s"))
+                self.assertNotIn("more", self.files())
+                self.assertEqual(self.world.sessions(), [])
+                if not after:
+                    self.git(*delete)
+
+    def test_what_was_changed_before_a_squash_merge_is_no_conflict_after_it(self):
+        self.inside(WORK + "; rm more; echo 2 > moved/inner")
+        self.squash()
+        self.assertEqual(self.warren("diff", "session:s"), "D f /more\nM f /moved/inner\n")
+        self.warren("apply", "session:s")
+        self.assertEqual(self.files(), ["dir/n", "file", "moved/inner"])
+
+    def test_it_holds_after_a_rebase_of_the_branch(self):
+        self.inside(WORK)
+        self.warren("apply", "session:s", "--keep")
+        (self.base / "hosts").write_text("1\n")
+        self.commit("of the host")
+        self.git("checkout", "-q", "-b", "rebased", "warren/s")
+        self.git("rebase", "-q", "main")
+        self.git("checkout", "-q", "main")
+        self.git("merge", "-q", "--ff-only", "rebased")
+        self.inside("rm more")
+        self.assertEqual(self.warren("diff", "session:s"), "D f /more\n")
+
     def test_it_holds_while_the_session_runs(self):
         script = (WORK + "; touch done; until [ -e go ]; do sleep 0.05; done; "
                   "until git log -1 --format=%s warren/base | grep -q own; do sleep 0.05; done; "
@@ -184,6 +231,31 @@ class Merged(Git):
         self.inside(f"mv dir new; git add new/two; git rm -q --cached dir/two; {ADDED} own; echo more >> new/inner")
         self.bring()
         self.assertEqual(self.inside("find dir new -type f | sort; cat new/inner").stdout, "new/inner\nnew/two\ninner\nmore\n")
+
+    def test_a_directory_whose_rename_was_committed_for_some_files_is_no_conflict(self):
+        for name, script in (("some", f"mv dir new; git add new/two; git rm -q --cached dir/two; {ADDED} own"),
+                             ("removal", f"mv dir new; {COMMIT} own")):
+            with self.subTest(name):
+                self.git("reset", "-q", "--hard", self.git("rev-list", "--max-parents=0", "HEAD"))
+                (self.base / "dir/two").write_text("two\n")
+                self.commit("two")
+                self.inside(script, session=name)
+                self.bring(name)
+                self.assertNotIn("[", self.warren("diff", f"session:{name}"))
+                self.warren("apply", f"session:{name}")
+                self.assertEqual(self.files(), ["file", "new/inner", "new/two"])
+                self.assertEqual(self.world.sessions(), [])
+                self.git("clean", "-qfdx")
+
+    def test_what_the_user_changes_in_such_a_directory_is_a_conflict(self):
+        (self.base / "dir/two").write_text("two\n")
+        self.commit("two")
+        self.inside(f"mv dir new; git add new/two; git rm -q --cached dir/two; {ADDED} own")
+        self.bring()
+        (self.base / "new/two").write_text("mine\n")
+        self.assertIn("[conflict", self.warren("diff", "session:s"))
+        self.warren("apply", "session:s", status=1)
+        self.assertEqual((self.base / "new/two").read_text(), "mine\n")
 
     def test_a_note_that_the_agent_has_damaged_is_none(self):
         write = "printf '{}' > .git/warren-brought".format

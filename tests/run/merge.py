@@ -346,6 +346,18 @@ class Commits(Case):
         self.git("merge", "-q", "warren/both")
         self.assertEqual((self.base / "of_b").read_text(), "b\n")
 
+    def test_diff_says_that_git_merges_what_the_second_has_committed(self):
+        self.repository()
+        self.commit("a", "echo a > of_a")
+        self.commit("b", "echo b >> file; echo b > of_b")
+        self.merge("a", "b", "--into", "both")
+        (self.base / "file").write_text("of the host\n")
+        self.git("commit", "-qam", "of the host")
+        self.assertIn("M f /file  [changed in the base, too: git merges the commits]\n", self.diff("both"))
+        done = self.w.warren("apply", "both")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual((self.base / "file").read_text(), "of the host\n")
+
     def test_an_error_names_the_branches_that_were_written(self):
         self.repository()
         self.commit("a", "echo a > of_a")
