@@ -100,6 +100,30 @@ class Merged(Git):
         self.warren("apply", "session:s")
         self.assertEqual(self.files(), ["dir/n", "file", "moved/inner"])
 
+    def test_the_session_keeps_its_files_when_the_host_leaves_what_it_has_merged(self):
+        for number, leave in enumerate((("reset", "-q", "--hard", "HEAD~1"), ("checkout", "-q", "-B", "other", "HEAD~1"),
+                                        ("revert", "--no-edit", "HEAD"), ("rm", "-q", "more", "dir/n", "moved/inner"))):
+            for how in ("ff", "squash"):
+                with self.subTest(how, leave=leave):
+                    self.git("checkout", "-q", "-f", "main")
+                    self.git("reset", "-q", "--hard", self.git("rev-list", "--max-parents=0", "HEAD"))
+                    self.git("clean", "-qfdx")
+                    session = f"{how}{number}"
+                    self.inside(WORK, session=session)
+                    self.warren("apply", f"session:{session}", "--keep")
+                    if how == "ff":
+                        self.git("merge", "-q", f"warren/{session}")
+                    else:
+                        self.git("merge", "-q", "--squash", f"warren/{session}")
+                        self.git("commit", "-qm", "squashed")
+                    self.assertEqual(self.warren("diff", f"session:{session}"), "")
+                    self.git(*leave)
+                    if leave[0] == "rm":
+                        self.git("commit", "-qm", "removed")
+                    self.assertEqual(self.inside("git status --short; cat more dir/n moved/inner", session=session).stdout,
+                                     "more\nn\ninner\n")
+                    self.assertEqual(self.warren("diff", f"session:{session}"), "")
+
     def test_it_holds_after_a_rebase_of_the_branch(self):
         self.inside(WORK)
         self.warren("apply", "session:s", "--keep")

@@ -15,6 +15,7 @@
 #include "changes/git/git_folder.h"
 #include "changes/git/quarantine.h"
 #include "changes/git/raw_diff.h"
+#include "changes/pinned/merged_work.h"
 #include "changes/upper/upper_tree.h"
 
 namespace warren {
@@ -104,12 +105,16 @@ Result<std::uint64_t> leave_out_own(const std::string& base, HeadVersions& versi
   return bytes;
 }
 
-// What the agent has added since, and the base does not have, is in the upper layer, or the agent has removed it again.
-Status leave_out_own_additions(Git& git, const std::string& start, const std::string& commit, HeadVersions& versions) {
-  if (start == commit) return Ok{};
-  std::string added =
-      WARREN_TRY(git.ask({"diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=A", start, commit}));
-  for (const std::string& name : split_at_nul(added)) {
+// What the agent has added since the start, and the base does not have, is in the upper layer, or the agent has removed
+// it again. Not what was merged already: the base had it, and may have lost it.
+Status leave_out_own_additions(Git& git, const std::string& start, const std::string& settled, const std::string& commit,
+                               HeadVersions& versions) {
+  auto added_since = [&](const std::string& from) {
+    return git.run({"diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=A", from, commit});
+  };
+  Captured added = WARREN_TRY(added_since(settled.empty() ? start : settled));
+  if (added.status != 0) added = WARREN_TRY(added_since(start));  // the agent can write the note of what is settled
+  for (const std::string& name : split_at_nul(added.output)) {
     auto found = versions.find("/" + name);
     if (found != versions.end() && found->second.is_file() && found->second.now_id.empty()) versions.erase(found);
   }
@@ -139,6 +144,11 @@ Status follow_renamed_dirs(const AgentOverlay& overlay, const HeadVersions& sinc
   return Ok{};
 }
 
+Result<std::string> find_settled(const AgentOverlay& overlay) {
+  auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
+  return find_settled_commit(overlay.upper);
+}
+
 // The commit that the files of the session belong to.
 Result<std::string> find_agent_commit(const AgentOverlay& overlay, const PinnedGit& pinned) {
   auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
@@ -158,7 +168,9 @@ bool is_at_or_below_one(std::string_view path, const std::set<std::string, std::
 Result<std::optional<HeadVersions>> find_head_versions(const AgentOverlay& overlay, const PinnedGit& pinned) {
   std::optional<GitHeads> heads = WARREN_TRY(find_base_heads(overlay));
   std::string head = heads ? heads->commit : "";
-  if (pinned.head.empty() || head.empty() || head == pinned.head) return std::optional(HeadVersions());
+  if (pinned.head.empty() || head.empty()) return std::optional(HeadVersions());
+  std::string settled = WARREN_TRY(find_settled(overlay));
+  if (head == pinned.head && settled.empty()) return std::optional(HeadVersions());
   std::string commit = WARREN_TRY(find_agent_commit(overlay, pinned));
   Git git(overlay.base_path);
   git.set_limit(limits::kFreezeTime);
@@ -181,7 +193,7 @@ Result<std::optional<HeadVersions>> find_head_versions(const AgentOverlay& overl
     return std::optional(HeadVersions());  // the base lacks the commit by now
   HeadVersions versions = list_versions(listed.output);
   WARREN_TRY(follow_renamed_dirs(overlay, list_versions(newer.output), list_versions(own.output), versions));
-  WARREN_TRY(leave_out_own_additions(git, pinned.head, commit, versions));
+  WARREN_TRY(leave_out_own_additions(git, pinned.head, settled, commit, versions));
   if (versions.size() > limits::kFrozenPaths) return std::optional<HeadVersions>();
   WARREN_TRY(leave_out_live(overlay, pinned, versions));
   std::uint64_t bytes = WARREN_TRY(leave_out_own(overlay.base_path, versions));

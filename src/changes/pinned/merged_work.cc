@@ -22,13 +22,16 @@ namespace {
 struct Brought {
   std::string commit;
   std::vector<AppliedChange> changes;
+  std::string settled;  // an earlier one, or the same, whose changes were dropped; "" if there is none
 };
 
-// "<commit>\n" and the changes, as an apply stores them.
+// "<commit>\n" or "<commit> <settled>\n", and the changes, as an apply stores them.
 Status write_brought(UpperLayer& upper, const Brought& brought) {
   Intent intent;
   intent.changes = brought.changes;
-  return write_git_record(upper, kBroughtRecord, brought.changes.empty() ? "" : brought.commit + "\n" + encode(intent));
+  bool is_empty = brought.changes.empty() && brought.settled.empty();
+  std::string ids = brought.settled.empty() ? brought.commit : brought.commit + " " + brought.settled;
+  return write_git_record(upper, kBroughtRecord, is_empty ? "" : ids + "\n" + encode(intent));
 }
 
 bool is_good_path(const std::string& path) { return is_normal_path(path) && path != "/" && !is_in_git_dir(path); }
@@ -42,11 +45,14 @@ Result<std::optional<Brought>> read_brought(UpperLayer& upper) {
   std::optional<Brought> none;
   std::string text = WARREN_TRY(read_git_record(upper, kBroughtRecord));
   std::size_t end = text.find('\n');
-  if (end == text.npos || !is_object_id(std::string_view(text).substr(0, end))) return none;
+  std::string_view ids = std::string_view(text).substr(0, end);
+  std::string_view commit = ids.substr(0, ids.find(' '));
+  std::string_view settled = commit.size() < ids.size() ? ids.substr(commit.size() + 1) : std::string_view();
+  if (end == text.npos || !is_object_id(commit) || (!settled.empty() && !is_object_id(settled))) return none;
   Result<Intent> intent = decode_intent(std::string_view(text).substr(end + 1));
   if (!intent.ok() || !intent->steps.empty()) return none;
   if (!std::all_of(intent->changes.begin(), intent->changes.end(), is_good)) return none;
-  return std::optional(Brought{text.substr(0, end), std::move(intent->changes)});
+  return std::optional(Brought{std::string(commit), std::move(intent->changes), std::string(settled)});
 }
 
 class Settling {
@@ -122,8 +128,14 @@ class Settling {
 Status note_brought(const AgentOverlay& overlay, const std::string& commit, std::vector<AppliedChange> changes) {
   SideChange not_by_the_agent;
   auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kWrite));
-  WARREN_TRY(write_brought(overlay.upper, {commit, std::move(changes)}));
+  std::optional<Brought> before = WARREN_TRY(read_brought(overlay.upper));
+  WARREN_TRY(write_brought(overlay.upper, {commit, std::move(changes), before ? before->settled : ""}));
   return unit->commit();
+}
+
+Result<std::string> find_settled_commit(UpperLayer& upper) {
+  std::optional<Brought> brought = WARREN_TRY(read_brought(upper));
+  return brought ? std::move(brought->settled) : std::string();
 }
 
 Status keep_renamed_content(const AgentOverlay& overlay, const std::vector<AppliedChange>& brought) {
@@ -167,7 +179,7 @@ Result<bool> settle_merged(Agent& agent) {
   auto unit = WARREN_TRY(overlay->upper.begin(UnitAccess::kRead));
   std::optional<Brought> brought = WARREN_TRY(read_brought(overlay->upper));
   unit.reset();
-  if (!brought) return false;
+  if (!brought || brought->changes.empty()) return false;
   Settling settling(*overlay);
   if (!WARREN_TRY(settling.is_merged(brought->commit))) return false;
   WARREN_TRY(settling.list_other(brought->commit));
@@ -178,6 +190,7 @@ Result<bool> settle_merged(Agent& agent) {
   Intent merged = WARREN_TRY(settling.take_merged(*brought));
   if (merged.changes.empty()) return false;
   WARREN_TRY(drop_merged(*overlay, merged, find_use(agent)));
+  brought->settled = brought->commit;
   WARREN_TRY(write_brought(overlay->upper, *brought));
   WARREN_TRY(unit->commit());
   return true;

@@ -20,6 +20,9 @@ namespace warren {
 
 // Replaces the note of an earlier apply. Does nothing without a pinned state of git (changes/pinned/pinned_git.h).
 Status note_brought(const AgentOverlay& overlay, const std::string& commit, std::vector<AppliedChange> changes);
+// The last commit of the agent's that was merged and whose changes were dropped for that; "" if there is none. Within a
+// unit of the upper layer.
+Result<std::string> find_settled_commit(UpperLayer& upper);
 // Copies what files of the session still have in the base only, under an old name that the commits remove: once they
 // are merged, it is nowhere else. Call it before the commits are brought.
 Status keep_renamed_content(const AgentOverlay& overlay, const std::vector<AppliedChange>& brought);
