@@ -390,6 +390,12 @@ class WhatTheAgentDoes(Frozen):
         self.inside("test ! -e elsewhere; cat dir/inner")
         self.assertEqual(self.inside("git status --short").stdout, "?? mine\n")
 
+    def test_a_directory_that_the_host_has_moved_and_the_agent_has_committed_in(self):
+        self.inside(f"echo more >> dir/inner; {COMMIT} more", session="t")
+        self.git("mv", "dir", "elsewhere")
+        self.commit("moved")
+        self.assertEqual(self.inside("git status --short; cat dir/inner; test ! -e elsewhere", session="t").stdout, "inner\nmore\n")
+
     def test_directories_that_the_host_has_exchanged_or_replaced(self):
         self.inside("echo 1 > n; git status --short > /dev/null", session="t")
         (self.base / "dir").rename(self.base / "between")

@@ -50,8 +50,9 @@ bool is_from_start(const Attributes& node, const PinnedGit& pinned) {
   return !node.is_directory() && is_surely_older(node.ctime, pinned.begun);
 }
 
-// Leaves out what is to show as the base has it.
-Status leave_out_live(const AgentOverlay& overlay, const PinnedGit& pinned, HeadVersions& versions) {
+// Leaves out what is to show as the base has it. `newer` is what the base has changed since the start.
+Status leave_out_live(const AgentOverlay& overlay, const PinnedGit& pinned, const HeadVersions& newer,
+                      HeadVersions& versions) {
   std::vector<std::string> applied;
   {
     auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
@@ -62,8 +63,10 @@ Status leave_out_live(const AgentOverlay& overlay, const PinnedGit& pinned, Head
   TreeFinder base(overlay.base);
   // A directory that is moved takes files along that are older than the session.
   std::unordered_set<std::string> gone;
-  for (const auto& [path, version] : versions) {
-    if (version.is_file() && version.now_id.empty()) gone.insert(version.id);
+  for (const HeadVersions* all : {&newer, &std::as_const(versions)}) {
+    for (const auto& [path, version] : *all) {
+      if (version.is_file() && version.now_id.empty()) gone.insert(version.id);
+    }
   }
   for (auto one = versions.begin(); one != versions.end();) {
     bool is_live = is_at_or_below_one(one->first, live);
@@ -192,10 +195,11 @@ Result<std::optional<HeadVersions>> find_head_versions(const AgentOverlay& overl
   if (listed.status != 0 || newer.status != 0 || own.status != 0)
     return std::optional(HeadVersions());  // the base lacks the commit by now
   HeadVersions versions = list_versions(listed.output);
-  WARREN_TRY(follow_renamed_dirs(overlay, list_versions(newer.output), list_versions(own.output), versions));
+  HeadVersions since_start = list_versions(newer.output);
+  WARREN_TRY(follow_renamed_dirs(overlay, since_start, list_versions(own.output), versions));
   WARREN_TRY(leave_out_own_additions(git, pinned.head, settled, commit, versions));
   if (versions.size() > limits::kFrozenPaths) return std::optional<HeadVersions>();
-  WARREN_TRY(leave_out_live(overlay, pinned, versions));
+  WARREN_TRY(leave_out_live(overlay, pinned, since_start, versions));
   std::uint64_t bytes = WARREN_TRY(leave_out_own(overlay.base_path, versions));
   if (bytes > limits::kFrozenBytes) return std::optional<HeadVersions>();
   return std::optional(std::move(versions));
