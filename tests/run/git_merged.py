@@ -124,6 +124,21 @@ class Merged(Git):
                                      "more\nn\ninner\n")
                     self.assertEqual(self.warren("diff", f"session:{session}"), "")
 
+    def test_a_directory_that_was_renamed_back_after_the_apply_keeps_its_files(self):
+        (self.base / "dir/two").write_text("two\n")
+        self.commit("two")
+        self.inside("true", options=("--keep",))
+        (self.base / "dir/inner").write_text("newer\n")
+        self.commit("of the host")
+        self.inside(f"git merge -q warren/base; git mv dir moved; {COMMIT} moved")
+        self.warren("apply", "session:s", "--keep")
+        self.inside(f"git mv moved dir; {COMMIT} back")
+        self.git("merge", "-q", "warren/s")
+        self.assertEqual(self.inside("git status --short; cat dir/inner dir/two").stdout, "newer\ntwo\n")
+        self.bring()
+        self.assertEqual(self.files(), ["dir/inner", "dir/two", "file"])
+        self.assertEqual(self.warren("diff", "session:s"), "")
+
     def test_it_holds_after_a_rebase_of_the_branch(self):
         self.inside(WORK)
         self.warren("apply", "session:s", "--keep")

@@ -124,6 +124,11 @@ Status leave_out_own_additions(Git& git, const std::string& start, const std::st
   return Ok{};
 }
 
+const HeadVersion* find_file(const HeadVersions& versions, const std::string& path) {
+  auto found = versions.find(path);
+  return found != versions.end() && found->second.is_file() ? &found->second : nullptr;
+}
+
 // Below a directory that the agent has renamed, the base's files show under other paths. What HEAD has there counts; as
 // long as the rename is not committed, HEAD has them under the old ones. `own` is what the agent's commits have
 // changed.
@@ -136,11 +141,12 @@ Status follow_renamed_dirs(const AgentOverlay& overlay, const HeadVersions& sinc
   for (const auto& [place, of_start] : since_start) {
     std::string path = tree.path_of(place);
     if (path == place) continue;
-    auto committed = own.find(path);
-    if (committed == own.end() || !committed->second.is_file()) committed = own.find(place);
-    // If HEAD has neither, the agent has renamed the directory again after its commit.
-    bool is_committed = committed != own.end() && committed->second.is_file();
-    HeadVersion shown = is_committed ? committed->second : of_start;
+    // What the agent's commits have not changed, HEAD has as the start had it. If HEAD has neither of both names, the
+    // agent has renamed the directory again after its commit.
+    const HeadVersion* shown_there = find_file(own, path);
+    if (shown_there == nullptr && !own.contains(path)) shown_there = find_file(since_start, path);
+    if (shown_there == nullptr) shown_there = find_file(own, place);
+    HeadVersion shown = shown_there != nullptr ? *shown_there : of_start;
     shown.now_id = of_start.now_id;
     versions[place] = std::move(shown);
   }
