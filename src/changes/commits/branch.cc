@@ -210,8 +210,7 @@ Result<std::vector<Parent>> list_parents(Git& git, const AgentOverlay& overlay) 
   std::vector<Parent> parents;
   std::string now = WARREN_TRY(find_head_of(git));
   std::string start = overlay.note ? overlay.note->commit : "";
-  if (!start.empty() && WARREN_TRY(has_commit(git, start)))
-    parents.push_back({start, true});
+  if (!start.empty() && WARREN_TRY(has_commit(git, start))) parents.push_back({start, true});
   if (parents.empty() || start != now) parents.push_back({now, false});
   return parents;
 }

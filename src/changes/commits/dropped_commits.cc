@@ -172,8 +172,8 @@ class DroppedLook {
  private:
   static std::string both_of(const Ends& ends) { return ends.first + "..." + ends.second; }
 
-  // Git walks all commits of both sides before it prints the first one. So after one that is above the limit, the others
-  // are not even counted.
+  // Git walks all commits of both sides before it prints the first one. So after one that is above the limit, the
+  // others are not even counted.
   Status take_walk(const Ends& ends) {
     if (rebases_left_ == 0) return Error(Code::kLimit, "too many rebases");
     --rebases_left_;

@@ -17,6 +17,8 @@ inline constexpr std::uint64_t kGitPackedRefsBytes = std::uint64_t{64} << 20;
 inline constexpr std::size_t kGitRefs = 100'000;
 }  // namespace limits
 
+inline constexpr int kSymbolicLinksMax = 5;  // that lead from one reference to the next, as in git
+
 using GitBranches = std::map<std::string, std::string>;    // "fix/parser" → the commit's id
 using GitReferences = std::map<std::string, std::string>;  // "refs/tags/v1" → the object's id
 
@@ -36,7 +38,6 @@ Status check_is_not_full_name(std::string_view branch);
 std::optional<std::string_view> find_symbolic_target(std::string_view content);
 // "main" for "refs/heads/main"; "" for whatever is not the full name of a branch.
 std::string_view branch_in(std::string_view reference);
-inline constexpr int kSymbolicLinksMax = 5;  // that lead from one reference to the next, as in git
 bool is_object_id(std::string_view text);  // 40 or 64 lower-case hexadecimal digits
 
 // The references in a packed-refs file; other lines are skipped.

@@ -110,8 +110,8 @@ Result<std::uint64_t> leave_out_own(const std::string& base, HeadVersions& versi
 
 // What the agent has added since the start, and the base does not have, is in the upper layer, or the agent has removed
 // it again. Not what was merged already: the base had it, and may have lost it.
-Status leave_out_own_additions(Git& git, const std::string& start, const std::string& settled, const std::string& commit,
-                               HeadVersions& versions) {
+Status leave_out_own_additions(Git& git, const std::string& start, const std::string& settled,
+                               const std::string& commit, HeadVersions& versions) {
   auto added_since = [&](const std::string& from) {
     return git.run({"diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=A", from, commit});
   };

@@ -64,8 +64,8 @@ class Settling {
     std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(overlay_));
     std::optional<GitHeads> heads = WARREN_TRY(find_base_heads(overlay_));
     if (!pinned || !heads || heads->commit.empty() || heads->commit == pinned->head) return false;
-    bool is_in_head = WARREN_TRY(git_.succeeds({"merge-base", "--is-ancestor", commit, heads->commit})) ||
-                      WARREN_TRY(is_in_head_otherwise(git_, commit));
+    bool is_in_head = WARREN_TRY(git_.succeeds({"merge-base", "--is-ancestor", commit, heads->commit}))
+    || WARREN_TRY(is_in_head_otherwise(git_, commit));
     if (!is_in_head) return false;
     std::optional<GitHeads> agent = WARREN_TRY(find_git_heads(overlay_.merged, "/.git"));
     if (!agent || agent->commit.empty()) return false;
