@@ -289,6 +289,16 @@ class WhateverTheHostDoes(State):
         self.git("merge", "-q", "--ff-only", "warren/s")
         self.assertEqual(((self.base / "hosts").read_text(), (self.base / "mine").read_text()), ("1\n", "1\n"))
 
+    def test_newer_work_of_the_host_can_be_merged_after_the_agent_has_packed_its_objects(self):
+        for i in range(400):
+            self.write(f"f{i}", f"{i}\n")
+        self.commit("many objects")
+        self.inside(f"git gc -q; seq 50 > mine; git add mine; {BOT} commit -qm mine")
+        for i in range(5):
+            self.host_commit("file", f"{i}\n", f"host {i}")
+        self.inside(f"{BOT} merge -q --no-edit warren/base; cat file; git fsck --connectivity-only 2>&1 | grep -c missing || true")
+        self.assertEqual(self.inside("git log --format=%s | head -6 | sort | tail -1; cat file").stdout, "mine\n4\n")
+
     def test_what_the_agent_does_in_the_state_stays(self):
         self.inside(f"git checkout -q -b work; echo 2 > file; {COMMIT} one; git tag keep; git branch gone; git branch -D gone; "
                     "git config user.x y; git pack-refs --all; git reflog > /dev/null")

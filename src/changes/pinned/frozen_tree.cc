@@ -341,6 +341,23 @@ class Freezer {
   bool has_changed_ = false;
 };
 
+Result<Frozen> freeze_files(Agent& agent, const AgentOverlay& overlay, const PinnedGit& pinned) {
+  std::optional<HeadVersions> versions = WARREN_TRY(find_head_versions(overlay, pinned));
+  if (!versions) return Frozen::kTooMuch;
+  bool has_files =
+      std::any_of(versions->begin(), versions->end(), [](const auto& one) { return one.second.is_file(); });
+  std::unique_ptr<VersionSource> source;
+  if (has_files) {
+    source = WARREN_TRY(VersionSource::check_out(overlay.base_path, pinned.head, *versions));
+  }
+  auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kWrite));
+  Freezer freezer(agent, overlay, pinned, *versions, source ? &source->files() : nullptr);
+  bool has_changed = WARREN_TRY(freezer.run());
+  if (!has_changed) return Frozen::kAsBefore;
+  WARREN_TRY(unit->commit());
+  return Frozen::kChanged;
+}
+
 }  // namespace
 
 Result<Frozen> freeze_work_tree(Agent& agent) {
@@ -349,20 +366,9 @@ Result<Frozen> freeze_work_tree(Agent& agent) {
   if (!overlay || agent.is_read_only()) return Frozen::kAsBefore;
   std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(*overlay));
   if (!pinned) return Frozen::kAsBefore;
-  std::optional<HeadVersions> versions = WARREN_TRY(find_head_versions(*overlay, *pinned));
-  if (!versions) return Frozen::kTooMuch;
-  bool has_files =
-      std::any_of(versions->begin(), versions->end(), [](const auto& one) { return one.second.is_file(); });
-  std::unique_ptr<VersionSource> source;
-  if (has_files) {
-    source = WARREN_TRY(VersionSource::check_out(overlay->base_path, pinned->head, *versions));
-  }
-  auto unit = WARREN_TRY(overlay->upper.begin(UnitAccess::kWrite));
-  Freezer freezer(agent, *overlay, *pinned, *versions, source ? &source->files() : nullptr);
-  bool has_changed = WARREN_TRY(freezer.run());
-  if (!has_changed) return Frozen::kAsBefore;
-  WARREN_TRY(unit->commit());
-  return Frozen::kChanged;
+  bool has_shown = WARREN_TRY(show_base_objects(*overlay));
+  Frozen frozen = WARREN_TRY(freeze_files(agent, *overlay, *pinned));
+  return has_shown && frozen == Frozen::kAsBefore ? Frozen::kChanged : frozen;
 }
 
 std::string describe_unfrozen(const Result<Frozen>& frozen) {

@@ -12,6 +12,7 @@
 #include "changes/git/base_heads.h"
 #include "changes/git/git.h"
 #include "changes/pinned/git_state.h"
+#include "fs/list_dir.h"
 #include "fs/path_ops.h"
 #include "fs/tree_ops.h"
 
@@ -20,6 +21,7 @@ namespace {
 
 constexpr std::string_view kGitName = ".git";
 constexpr std::string_view kPinnedDir = "/.git";
+constexpr std::string_view kObjectsDir = "/.git/objects";
 constexpr std::string_view kRecordHeader = "# HEAD and the references at the start of this session, for Warren\n";
 constexpr std::string_view kBegunLine = "# begun ";             // seconds.nanoseconds
 constexpr std::size_t kGitRecordBytes = std::size_t{16} << 20;  // of a list of paths or changes
@@ -126,6 +128,45 @@ Status drop_git(UpperLayer& upper) {
   return upper.remove_whiteouts_below(kPinnedDir);
 }
 
+bool is_object_dir(std::string_view name) {
+  return name.size() == 2 && std::all_of(name.begin(), name.end(), is_lower_hex_digit);
+}
+
+// What is in the way of new objects of the base: git removes the directories of loose objects once it has packed these,
+// and may have made them again.
+struct HiddenObjects {
+  std::vector<std::string> removed;  // "/.git/objects/ab"
+  std::vector<Origin> made;          // with the base's directory
+};
+
+Result<HiddenObjects> find_hidden_objects(const AgentOverlay& overlay) {
+  HiddenObjects found;
+  auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
+  std::vector<std::string> removed = WARREN_TRY(overlay.upper.list_whiteouts_in(kObjectsDir));
+  for (const std::string& name : removed) {
+    if (is_object_dir(name)) found.removed.push_back(join_path(kObjectsDir, name));
+  }
+  std::unordered_map<Inode, std::string> opaque;
+  Result<Attributes> objects = lstat(overlay.upper.fs(), kObjectsDir);
+  if (!objects.ok()) return found;
+  std::vector<DirEntry> entries = WARREN_TRY(list_dir(overlay.upper.fs(), objects->inode, DirDetail::kTypes));
+  for (const DirEntry& entry : entries) {
+    if (S_ISDIR(entry.type) && is_object_dir(entry.name))
+      opaque.emplace(entry.inode, join_path(kObjectsDir, entry.name));
+  }
+  std::vector<Origin> origins = WARREN_TRY(overlay.upper.list_origins());
+  for (Origin& row : origins) {
+    auto dir = row.base_path.empty() ? opaque.find(row.upper) : opaque.end();
+    if (dir == opaque.end()) continue;
+    Result<Attributes> there = lstat(overlay.base, dir->second);
+    if (!there.ok() || !there->is_directory()) continue;
+    row.base_path = dir->second;
+    row.seen = *there;
+    found.made.push_back(std::move(row));
+  }
+  return found;
+}
+
 }  // namespace
 
 std::string write_pin_record(const std::string& head, const GitReferences& references, Timestamp begun) {
@@ -177,6 +218,19 @@ Result<bool> pin_git(Agent& agent) {
   std::optional<AgentOverlay> overlay = agent.overlay();
   if (!overlay) return false;
   return pin_git(*overlay);
+}
+
+Result<bool> show_base_objects(const AgentOverlay& overlay) {
+  HiddenObjects hidden = WARREN_TRY(find_hidden_objects(overlay));
+  if (hidden.removed.empty() && hidden.made.empty()) return false;
+  auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kWrite));
+  for (const std::string& path : hidden.removed) {
+    WARREN_TRY(overlay.upper.remove_whiteout(path));
+    WARREN_TRY(overlay.upper.remove_cover(path));
+  }
+  for (const Origin& row : hidden.made) WARREN_TRY(overlay.upper.put_origin(row));
+  WARREN_TRY(unit->commit());
+  return true;
 }
 
 Status show_base_head(Agent& agent) {

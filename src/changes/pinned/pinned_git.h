@@ -60,6 +60,10 @@ Result<std::optional<PinnedGit>> find_pinned_git(const AgentOverlay& overlay);
 // Not through the merged tree: an agent that is open has to be opened again.
 Result<bool> pin_git(const AgentOverlay& overlay);
 Result<bool> pin_git(Agent& agent);  // false without a base
+// Shows all objects of the base in a pinned state, also in directories that the agent's git has removed or made again
+// when it packed them: the base's HEAD may be one of them, and to see an object twice does no harm. True if something
+// was hidden: the agent has to be opened again.
+Result<bool> show_base_objects(const AgentOverlay& overlay);
 // Writes the commit that the base's HEAD has now as the reference `refs/warren/base` of a pinned state, so that an
 // agent can merge newer work of the base. Runs git for the base of a linked worktree.
 Status show_base_head(Agent& agent);
