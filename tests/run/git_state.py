@@ -421,6 +421,16 @@ class WorkOfOthers(State):
         self.inside(f"{BOT} revert --no-edit warren/base > /dev/null", session="merge-4")
         self.assertIn("revert newer work", self.warren("apply", "session:merge-4", status=1))
 
+    def test_own_files_that_the_agent_removes_after_the_merge_are_not_asked_about(self):
+        self.inside(f"echo 1 > own; echo 1 > other; git add own other; {BOT} commit -qm own")
+        self.warren("apply", "session:s", "--keep")
+        self.git("merge", "-q", "warren/s")
+        self.inside(f"git rm -q own; {BOT} commit -qm removed; echo 2 > other; {COMMIT} other")
+        self.assertNotIn("revert", self.warren("diff", "session:s"))
+        self.warren("apply", "session:s", "--keep")
+        self.git("merge", "-q", "warren/s")
+        self.assertFalse((self.base / "own").exists())
+
     def test_what_the_agent_removed_is_not_asked_about_after_the_host_has_amended_the_start(self):
         self.host_commit("more", "1\n")
         self.inside("git status --short; echo 1 > mine")
