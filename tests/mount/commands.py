@@ -13,6 +13,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import unittest
@@ -196,6 +197,29 @@ class Ending(Commands):
         finally:
             user.kill()
             user.wait()
+        self.check_closed_well()
+
+    def test_a_mount_that_is_in_use_for_a_moment_is_unmounted(self):
+        point = self.world.mount()
+        trace = self.world.root / "trace"
+        done = subprocess.run(["strace", "-f", "-qq", "-o", trace, "-e", "inject=umount2:error=EBUSY:when=1..3",
+                               mounted.program(), "umount", point], cwd=self.world.home, capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+        self.assertEqual(trace.read_text().count("(INJECTED)"), 3)
+        self.assertFalse(mounted.is_mounted(point))
+        self.check_closed_well()
+
+    def test_a_mount_that_is_in_use_by_nobody_who_can_be_seen_stays(self):
+        point = self.world.mount()
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            used = os.open(point, os.O_RDONLY)
+            socket.send_fds(ours, [b"."], [used])  # no process has it while it is on its way
+            os.close(used)
+            status, _, err = self.warren("umount", point)
+            self.assertEqual((status, err.splitlines()[0]), (1, f"warren: '{point}' is in use"))
+            self.assertTrue(mounted.answers(point))
+        self.assertEqual(self.warren("umount", point), (0, "", ""))
         self.check_closed_well()
 
     def test_signals_end_the_mount_and_leave_one_file(self):

@@ -24,6 +24,7 @@ namespace warren::cli {
 namespace {
 
 constexpr std::chrono::seconds kEndWait{30};
+constexpr std::chrono::seconds kMomentWait{2};
 constexpr std::chrono::milliseconds kStep{5};
 
 // The server flushes everything and closes the agent; only then is the agent a single file.
@@ -79,16 +80,18 @@ Status store_everything(const std::string& dir, const Running& server) {
 
 constexpr std::size_t kUsersShown = 8;
 
-// Names what keeps it mounted, as far as we may see it.
-Error is_in_use(const std::string& given, const std::string& dir) {
-  std::string busy = fmt::format("{} is in use", quote(given));
+std::optional<std::string> find_mounted_inside(const std::string& dir) {
   std::string inner = dir == "/" ? dir : dir + "/";
   Result<std::vector<MountEntry>> mounts = read_mount_table();
-  for (const MountEntry& mount : mounts.ok() ? *mounts : std::vector<MountEntry>()) {
-    if (!mount.dir.starts_with(inner)) continue;
-    return {Code::kBusy, fmt::format("{}: something is mounted at {}", busy, quote(mount.dir)), "unmount that first"};
+  for (MountEntry& mount : mounts.ok() ? *mounts : std::vector<MountEntry>()) {
+    if (mount.dir.starts_with(inner)) return std::move(mount.dir);
   }
-  std::vector<MountUser> users = list_mount_users(dir);
+  return std::nullopt;
+}
+
+// Names what keeps it mounted, as far as we may see it.
+Error is_in_use(const std::string& given, const std::vector<MountUser>& users) {
+  std::string busy = fmt::format("{} is in use", quote(given));
   if (users.empty()) {
     std::string others = ::geteuid() == 0 ? "" : ", which may be other users'";
     return {Code::kBusy, std::move(busy),
@@ -104,6 +107,25 @@ Error is_in_use(const std::string& given, const std::string& dir) {
   return {
       Code::kBusy, fmt::format("{} by {}", busy, names),
       fmt::format("end {} or leave the directory there, or unmount with --lazy", users.size() == 1 ? "it" : "them")};
+}
+
+// The kernel also calls a mount busy while a call that names it is under way (`df`, or `warren mount`, which lists all
+// mounts), while somebody reads /proc/PID/fd of the program that closes the last file there, and for a moment after the
+// end of a program, since files that it had mapped or given to io_uring are closed later. None of that can be seen in
+// /proc, and it is soon over.
+Status unmount_if_unused(const std::string& given, const std::string& dir) {
+  auto until = std::chrono::steady_clock::now() + kMomentWait;
+  for (;;) {
+    Status done = unmount_fuse(dir, Unmount::kIfUnused);
+    if (done.ok() || done.error().code() != Code::kBusy) return done;
+    if (std::optional<std::string> inside = find_mounted_inside(dir)) {
+      return Error(Code::kBusy, fmt::format("{} is in use: something is mounted at {}", quote(given), quote(*inside)),
+                   "unmount that first");
+    }
+    std::vector<MountUser> users = list_mount_users(dir);
+    if (!users.empty() || std::chrono::steady_clock::now() > until) return is_in_use(given, users);
+    std::this_thread::sleep_for(kStep);
+  }
 }
 
 // The directory that an agent is mounted on, if `given` is not a directory but an agent's id. kConflict if there are
@@ -143,9 +165,8 @@ Result<Exit> run_umount(Context& context, const Arguments& args) {
   std::erase_if(running, [&](const Running& server) { return server.dir != dir || server.kind != "mount"; });
   bool checks = !args.has("lazy") && !args.has("force") && !dead;
   if (checks && !running.empty()) WARREN_TRY(store_everything(dir, running.back()));
-  Status done = unmount_fuse(dir, args.has("lazy") || dead ? Unmount::kDetach : Unmount::kIfUnused);
-  if (!done.ok() && done.error().code() == Code::kBusy) return is_in_use(given, dir);
-  WARREN_TRY(std::move(done));
+  bool detaches = args.has("lazy") || dead;
+  WARREN_TRY(detaches ? unmount_fuse(dir, Unmount::kDetach) : unmount_if_unused(given, dir));
   if (args.has("lazy")) return Exit::kOk;
   for (const Running& server : running) {
     WARREN_TRY(wait_for_server(server));
