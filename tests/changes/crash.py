@@ -5,6 +5,7 @@
 
 strace kills the program at the Nth call of each kind that matters, for every N until it comes through.
 """
+import itertools
 import os
 import pathlib
 import shutil
@@ -132,6 +133,30 @@ class Crash(unittest.TestCase):
                 world.fsck()
             finally:
                 world.__exit__()
+
+    def test_a_killed_exchange_of_directories_and_of_what_they_have_under_one_name(self):
+        def exchange(point):
+            for one, other in (("a", "b"), ("a/s", "b/s")):
+                for old, new in ((one, "t"), (other, one), ("t", other)):
+                    os.rename(f"{point}/{old}", f"{point}/{new}")
+        for nth in itertools.count(1):
+            with overlaid.World() as world:
+                for name in "ab":
+                    overlaid.write(world.base / name / "s/x", name)
+                    overlaid.write(world.base / name / "own", name)
+                world.init()
+                old = overlaid.snapshot(world.base)
+                new = world.change(lambda point: (exchange(point), overlaid.snapshot(point))[1])
+                done = subprocess.run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"inject=renameat2:signal=KILL:when={nth}",
+                                       mounted.program(), "apply", world.id], cwd=world.home, env=world.environment(), capture_output=True, timeout=60)
+                world.warren("apply", "--recover", world.id)
+                base = overlaid.snapshot(world.base)
+                self.assertIn(base, (old, new), nth)
+                self.assertEqual(world.staging() + world.records(), [], nth)
+                if done.returncode == 0:
+                    break
+        self.assertGreater(nth, 8)  # eight steps
+        self.assertEqual(base, new)
 
     def test_a_failing_call_undoes_everything(self):
         for call, error in (("renameat2", "EIO"), ("fsync", "EIO"), ("linkat", "EIO"), ("mkdirat", "ENOSPC")):

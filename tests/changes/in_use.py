@@ -443,6 +443,23 @@ class InUse(MountedCase):
             self.assertEqual([(place / name).read_text() for name in ("a/n", "c/n")], ["a/n", "c/n"])
         self.check_clean()
 
+    def test_directories_and_what_they_have_under_one_name_are_exchanged(self):
+        self.begin(a__s__x="a\n", a__own="a\n", b__s__x="b\n", b__own="b\n", c__s="c\n", c__own="c\n", d__s="d\n", d__own="d\n")
+        before = overlaid.snapshot(self.base)
+        for one, other in (("a", "b"), ("a/s", "b/s"), ("c", "d"), ("c/s", "d/s")):
+            for old, new in ((one, "t"), (other, one), ("t", other)):
+                os.rename(self.point / old, self.point / new)
+        wanted = overlaid.snapshot(self.point)
+        self.apply()
+        for _ in range(2):
+            self.assertEqual([self.read(name) for name in ("a/s/x", "a/own", "c/s", "d/own")], ["a\n", "b\n", "c\n", "c\n"])
+            self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), wanted), [])
+            self.w.warren("undo", self.w.id)
+            self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), before), [])
+            mounted.wait_for(lambda: overlaid.snapshot(self.point) == wanted, "the session does not show the agent's files")
+            self.apply()
+        self.check_clean()
+
     def test_after_an_undo_an_edit_of_what_was_renamed_is_a_conflict(self):
         self.begin(x="x\n")
         os.rename(self.point / "x", self.point / "z")

@@ -14,7 +14,8 @@ Error interfered(std::string_view path) {
 
 class Performer {
  public:
-  Performer(HostTree& base, const Intent& intent) : base_(base), intent_(intent), tree_(base, intent) {}
+  Performer(HostTree& base, const Intent& intent, Attempt attempt)
+      : base_(base), intent_(intent), attempt_(attempt), tree_(base, intent) {}
 
   Status run() {
     for (const Step& step : intent_.steps) WARREN_TRY(perform(step));
@@ -68,9 +69,11 @@ class Performer {
     return Ok{};
   }
 
-  // Whether an earlier attempt has already moved a renamed node to its new name.
+  // Whether an earlier attempt has already moved a renamed node to its new name. That is the old one again if two
+  // directories were exchanged, and then what they have under the same name: there the directory shows it.
   Result<bool> is_elsewhere(const Step& step) {
-    const Step* later = tree_.find_put_in(step.slot);
+    const Step* later = attempt_ == Attempt::kFirst ? nullptr : tree_.find_put_in(step.slot);
+    if (later != nullptr && later->path == step.path) later = tree_.find_put_in_above(step.path);
     if (later == nullptr) return false;
     std::optional<struct stat> there = WARREN_TRY(base_.find(later->path));
     return there && is_node(later->new_node, *there);
@@ -144,6 +147,7 @@ class Performer {
 
   HostTree& base_;
   const Intent& intent_;
+  Attempt attempt_;
   StepTree tree_;
   std::size_t begun_ = 0;
 };
@@ -151,7 +155,7 @@ class Performer {
 }  // namespace
 
 Status perform(HostTree& base, ApplyRecord& record, Attempt attempt) {
-  Performer performer(base, *record.intent);
+  Performer performer(base, *record.intent, attempt);
   Status done = performer.run();
   if (!done.ok()) {
     if (attempt == Attempt::kFirst) record.intent->steps.resize(performer.begun());

@@ -49,7 +49,10 @@ bool is_node(const HostNode& node, const struct stat& info) {
 
 StepTree::StepTree(HostTree& base, const Intent& intent) : base_(base), intent_(intent) {
   for (const Step& step : intent.steps) {
-    if (step.kind == StepKind::kPutIn) put_in_.emplace(step.slot, &step);
+    if (step.kind == StepKind::kPutIn) {
+      put_in_.emplace(step.slot, &step);
+      put_in_at_.emplace(step.path, &step);
+    }
     if (step.kind == StepKind::kTakeOut) taken_.emplace(step.slot, step.path);
     if (is_in_place(step)) in_place_[step.old_node.inode].push_back(&step);
   }
@@ -61,6 +64,15 @@ StepTree::StepTree(HostTree& base, const Intent& intent) : base_(base), intent_(
 const Step* StepTree::find_put_in(std::uint64_t slot) const {
   auto found = put_in_.find(slot);
   return found == put_in_.end() ? nullptr : found->second;
+}
+
+const Step* StepTree::find_put_in_above(std::string_view path) const {
+  while (path != "/") {
+    path = split_parent(path).parent;
+    auto found = put_in_at_.find(path);
+    if (found != put_in_at_.end()) return found->second;
+  }
+  return nullptr;
 }
 
 const std::string* StepTree::find_taken(std::uint64_t slot) const {

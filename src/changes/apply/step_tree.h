@@ -48,6 +48,8 @@ class StepTree {
 
   // The step that puts in what is in this slot; null.
   const Step* find_put_in(std::uint64_t slot) const;
+  // The step that puts in the nearest directory above the path that one does; null.
+  const Step* find_put_in_above(std::string_view path) const;
   // The path that the node in this slot had before a step took it out; null if it was staged.
   const std::string* find_taken(std::uint64_t slot) const;
   // Where a node may be: its path, and if that is below a renamed node, its path in that one's slot and its old path.
@@ -76,6 +78,7 @@ class StepTree {
   HostTree& base_;
   const Intent& intent_;
   std::unordered_map<std::uint64_t, const Step*> put_in_;                 // by slot
+  std::unordered_map<std::string_view, const Step*> put_in_at_;           // by path
   std::unordered_map<std::uint64_t, std::string> taken_;                  // slot → the path that the node had
   std::unordered_map<std::string, std::uint64_t> renamed_;                // of renamed nodes: new path → slot
   std::unordered_map<std::uint64_t, std::vector<const Step*>> in_place_;  // by inode
