@@ -205,6 +205,36 @@ class Parts(Case):
         self.assertIn("(2 parts, 2 in conflict)", said)
         self.assertEqual(self.read("a"), self.lines(n2="agent 2", n15="user 15"))
 
+    def both_fill(self):
+        self.fill(a="", replaced="")
+        text = self.lines(n2="agent 2")
+        self.w.change(lambda p: (overlaid.write(p + "/a", text), overlaid.write(p + "/draft", text),
+                                 os.rename(p + "/draft", p + "/replaced")))
+        for name in ("a", "replaced"):
+            overlaid.write(self.base / name, self.lines(n2="user 2", n15="user 15"))
+
+    def test_an_empty_file_that_both_have_filled(self):
+        self.both_fill()
+        said = self.interactive("s\ny\nn\ns\nn\ny\n")
+        self.assertEqual(said.count("(2 parts, 2 in conflict)"), 2)
+        self.assertEqual(self.read("a"), self.lines(n2="agent 2", n15="user 15"))
+        self.assertEqual(self.read("replaced"), self.lines(n2="user 2"))
+
+    def test_an_empty_file_that_both_have_filled_gets_markers(self):
+        self.both_fill()
+        self.w.fails("apply", "--merge", self.w.id)
+        self.w.fails("apply", "--conflict=markers", self.w.id)
+        for name in ("a", "replaced"):
+            self.assertIn("<<<<<<< agent\nagent 2\n", self.read(name))
+            self.assertIn("user 2\n>>>>>>> base\n", self.read(name))
+
+    def test_an_empty_file_that_the_user_has_touched_is_no_conflict(self):
+        self.fill(a="")
+        self.write("/a", "agent\n")
+        os.utime(self.base / "a", (1, 1))
+        self.w.warren("apply", self.w.id)
+        self.assertEqual(self.read("a"), "agent\n")
+
     def test_a_file_with_other_names_is_written_in_place(self):
         overlaid.write(self.base / "a", "".join(self.LINES))
         os.link(self.base / "a", self.base / "second")

@@ -277,7 +277,7 @@ class Freezer {
 
   Status copy_content(const std::string& place, Inode made, std::uint64_t size) {
     std::string ancestor;
-    bool is_kept = size > 0 && size <= limits::kAncestorBytes;
+    bool is_kept = size <= limits::kAncestorBytes;
     std::string part;
     for (std::uint64_t at = 0; at < size; at += part.size()) {
       part.resize(static_cast<std::size_t>(std::min<std::uint64_t>(limits::kCopyBytes, size - at)));

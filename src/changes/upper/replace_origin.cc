@@ -20,7 +20,7 @@ Status replace_origin(const AgentOverlay& overlay, const Origin& origin, const s
   WARREN_TRY(upper.put_origin(origin));
   WARREN_TRY(upper.set_base_ranges(origin.upper, in_base));
   const std::optional<Attributes>& seen = origin.seen;
-  if (!seen || !seen->is_file() || seen->size == 0 || seen->size > limits::kAncestorBytes) return Ok{};
+  if (!seen || !seen->is_file() || seen->size > limits::kAncestorBytes) return Ok{};
   std::string content = WARREN_TRY(read_file(overlay.base, place));
   if (is_binary(content)) return Ok{};
   Attributes now = WARREN_TRY(lstat(overlay.base, place));

@@ -171,7 +171,7 @@ Status OverlayFs::keep_ancestor(Inode number, const Copy& copy) {
 // The content of a file of the base, if it is kept for merging: small, and text.
 Result<std::optional<std::string>> OverlayFs::read_ancestor(Inode number, const Attributes& file) {
   std::optional<std::string> none;
-  if (!file.is_file() || file.size == 0 || file.size > limits::kAncestorBytes) return none;
+  if (!file.is_file() || file.size > limits::kAncestorBytes) return none;
   std::string content(static_cast<std::size_t>(file.size), '\0');
   content.resize(WARREN_TRY(base_.read(number, 0, as_mutable_bytes(content))));
   if (is_binary(content)) return none;
