@@ -275,6 +275,7 @@ Result<ApplyResult> Changes::apply(const ApplyOptions& options) {
   if (changes.empty()) return result;
   WARREN_TRY(check_base(overlay, options));
   warren::ApplyOptions how{.named = names_in(options.paths), .label = state_->id};
+  how.may_have_conflicts = options.on_conflict == OnConflict::kTakeAgent;
   if (!WARREN_TRY(settle_conflicts(overlay, changes, options.on_conflict, how.contents, result))) return result;
   if (options.self_running == SelfRunning::kRefuse) WARREN_TRY(check_self_running(overlay, changes));
   if (options.rehearse == Rehearse::kYes) {

@@ -98,7 +98,8 @@ void mark_unseen(const std::vector<ApplyConflict>& conflicts, Intent& intent) {
 Result<std::vector<std::string>> prepare_apply(Agent& agent, HostTree& base, Stager& stager,
                                                std::vector<TreeChange>& changes, const ApplyOptions& options,
                                                ApplyRecord& record) {
-  std::vector<ApplyConflict> conflicts = WARREN_TRY(find_conflicts(*agent.overlay(), changes));
+  std::vector<ApplyConflict> conflicts;
+  if (options.may_have_conflicts) conflicts = WARREN_TRY(find_conflicts(*agent.overlay(), changes));
   Staging staging = WARREN_TRY(Staging::make(base, record));
   std::vector<std::string> left_out;
   {

@@ -24,6 +24,9 @@ struct ApplyOptions {
   std::unordered_set<std::string> named;  // paths that the user gave: one that vanishes meanwhile is an error
   UndoLimits undo;
   std::string label;  // the agent as the user should name it to undo this
+  // The caller has not excluded conflicts, because the user takes the agent's version. After an undo they are conflicts
+  // again.
+  bool may_have_conflicts = false;
   // How an error begins if no file was written. The caller may have written something else before.
   std::string unwritten = "nothing was written";
 };

@@ -347,6 +347,7 @@ Result<Exit> apply_selected(Context& context, const Arguments& args, OverlayAgen
   options.privileged = WARREN_TRY(list_privileged(args, all));
   options.undo = WARREN_TRY(undo_limits(args));
   options.label = args.get("ID");
+  options.may_have_conflicts = args.has("force") || args.has("interactive");
   CommitsPlan* plan = commits ? &*commits : nullptr;
   if (plan != nullptr) plan->is_rebasing = git && git->is_rebase;
   if (plan != nullptr) WARREN_TRY(compare_with_commits(args, opened.overlay, *plan, all));
