@@ -335,6 +335,20 @@ class Exchanged(Case):
             self.assertIn(f"conflict: {path}: ", self.w.fails("apply", self.w.id, path))
         self.assertEqual((self.read("A/f"), self.read("B/f")), ("of the user\n", "of the user\n"))
 
+    def test_a_file_that_was_moved_over_another_stays_a_rename_when_its_directory_is_exchanged(self):
+        self.fill(A__from="1\n", A__f="22\n", B__f="333\n", B__other="other\n")
+
+        def change(point):
+            os.rename(point + "/A/from", point + "/A/f")
+            for old, new in (("A", "t"), ("B", "A"), ("t", "B")):
+                os.rename(f"{point}/{old}", f"{point}/{new}")
+            overlaid.write(point + "/A/other", "agent\n")
+        self.w.change(change)
+        self.w.warren("apply", self.w.id, "/A/other")
+        self.assertEqual(self.w.lines(), ["D f /B/f", "R f /B/from -> /B/f"])
+        self.w.warren("apply", self.w.id)
+        self.assertEqual((os.listdir(self.base / "B"), self.read("B/f"), self.read("A/f")), (["f"], "1\n", "333\n"))
+
 
 if __name__ == "__main__":
     mounted.need_fuse()

@@ -121,14 +121,18 @@ Result<UpperNode> UpperTree::look(const UpperNode& dir, const DirEntry& entry, T
 
 // Of the nodes as they were matched with the base; true if the origin of one is another now.
 Result<bool> UpperTree::follow_moves(FileSystem& base) {
-  std::vector<MovedCopy> moved;
+  std::vector<MovedCopy> dirs;
+  std::vector<MovedCopy> others;
   for (const UpperNode& node : nodes_) {
     bool is_moved = node.origin != nullptr && node.origin->seen && !node.origin->base_path.empty() && node.there &&
                     node.origin->base_path != node.place && names_of(node.node.inode).size() == 1;
-    if (is_moved) moved.push_back({node.origin->base_path, node.place, *node.origin->seen});
+    if (!is_moved) continue;
+    (node.node.is_directory() ? dirs : others).push_back({node.origin->base_path, node.place, *node.origin->seen});
   }
-  if (moved.empty()) return false;
-  BaseMoves moves = find_base_moves(base, moved, std::set<std::string, std::less<>>(shown_.begin(), shown_.end()));
+  std::set<std::string, std::less<>> shown(shown_.begin(), shown_.end());
+  BaseMoves moves = find_base_moves(base, dirs, shown);
+  // As long as a directory above it has another path, the origin and the place of a file may be those of other files.
+  if (moves.empty()) moves = find_base_moves(base, others, shown);
   if (moves.empty()) return false;
   for (auto& [upper, row] : origins_) {
     bool has_moved = WARREN_TRY(follow(moves, base, row));
