@@ -701,7 +701,7 @@ class InUse(MountedCase):
 
     def test_discard_leaves_nothing_of_renamed_exchanged_and_new_directories_with_a_changed_file(self):
         cases = ("mv d D; echo agent >> D/a", "mv d t; mv e d; mv t e; echo agent >> e/a", "mv e f; mv d e; chmod 600 e/a",
-                 "mv d e/inside; echo agent >> e/inside/a", "rm -r d; mkdir d; echo agent > d/a",
+                 "mv d e/inside; echo agent >> e/inside/a", "chmod 700 d; mv d/a d/b; echo agent > d/new", "rm -r d; mkdir d; echo agent > d/a",
                  "rm -r d; mkdir -p d/deep; echo agent > d/deep/b; echo agent > d/a")
         for script in cases:
             with self.subTest(script):
@@ -720,6 +720,23 @@ class InUse(MountedCase):
                 self.w.warren("apply", self.w.id)
                 self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), before), [])
                 self.w.umount(point)
+
+    def test_discard_of_a_renamed_directory_leaves_nothing_of_an_apply_in_it(self):
+        self.begin(c="c\n", d__x="x\n", d__q__y="y\n")
+        overlaid.write(self.point / "d/e/new", "new\n")
+        (self.point / "d/x").write_text("agent\n")
+        self.apply()
+        before = overlaid.snapshot(self.base)
+        for paths in ((), ("/c/q/a",), ("/p", "/c")):
+            os.rename(self.point / "d/e", self.point / "d/q/a")
+            for old, new in (("c", "p"), ("d", "c")):
+                os.rename(self.point / old, self.point / new)
+            self.w.warren("discard", "--yes", self.w.id, *paths)
+            if paths == ("/c/q/a",):
+                self.w.warren("discard", "--yes", self.w.id)
+            self.assertEqual(self.w.lines("-a"), [], paths)
+            self.assertEqual(overlaid.differences(overlaid.snapshot(self.point), before), [], paths)
+        self.check_clean()
 
     def test_discard_removes_a_new_file_as_rm_does(self):
         self.begin(other="other\n")

@@ -71,8 +71,10 @@ class Discarder {
   Status drop_equal(const ChangeFilter& filter) {
     std::unordered_map<Inode, bool> keeps;  // a node may have thousands of names
     for (const UpperNode& node : tree_.nodes()) {
-      if (node.node.is_directory() || (filter && !filter(node.path))) continue;
-      if (node.is_untouched() && in_use_ == InUse::kYes) continue;
+      if (node.node.is_directory()) continue;
+      bool goes_with_dir = is_in_dropped_dir(node.path);
+      if (!goes_with_dir && filter && !filter(node.path)) continue;
+      if (!goes_with_dir && node.is_untouched() && in_use_ == InUse::kYes) continue;
       if (!chosen_.with_path(node.path).empty()) continue;
       auto [known, is_first] = keeps.try_emplace(node.node.inode, false);
       if (is_first) known->second = keeps_a_name(node, filter);
@@ -85,6 +87,17 @@ class Discarder {
       if (is_wanted) WARREN_TRY(edit_.remove_whiteout(gap.path));
     }
     return Ok{};
+  }
+
+  // In a new or renamed directory that is dropped nothing stays, or it could not be removed.
+  bool is_in_dropped_dir(std::string_view path) const {
+    for (std::string_view at = split_parent(path).parent; at != "/"; at = split_parent(at).parent) {
+      for (std::size_t i : chosen_.with_path(at)) {
+        bool goes = chosen_.has(i) && all_[i].after && all_[i].kind != TreeChangeKind::kModified;
+        if (goes) return true;
+      }
+    }
+    return false;
   }
 
   // Whether the agent has linked the node to a name which stays: then all remain names of one node.
@@ -176,7 +189,7 @@ class Discarder {
     std::optional<Attributes> as = WARREN_TRY(base_.find(change.base_path));
     if (!as) return Ok{};
     WARREN_TRY(copy_xattrs(as->inode, node.node.inode));
-    WARREN_TRY(overlay_.upper.restore(node.node.inode, *as));
+    WARREN_TRY(edit_.restore_dir(change.path, *as));
     if (node.replaces_dir) return Ok{};  // it still hides the base's content
     WARREN_TRY(edit_.show_base(change.path, change.base_path));
     if (change.path == "/" || in_use_ == InUse::kYes) return Ok{};

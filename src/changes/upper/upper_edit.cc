@@ -141,6 +141,13 @@ Status UpperEdit::touch_parent(std::string_view path) {
   return Ok{};
 }
 
+Status UpperEdit::restore_dir(std::string_view path, const Attributes& as) {
+  std::optional<Inode> dir = find(path);
+  if (!dir) return Ok{};
+  touched_.insert_or_assign(std::string(path), as);
+  return overlay_.upper.restore(*dir, as);
+}
+
 Result<bool> UpperEdit::is_bare(std::string_view path, Inode dir) {
   auto stream = WARREN_TRY(overlay_.upper.fs().open_dir(dir));
   std::vector<DirEntry> first = WARREN_TRY(stream->read(0, 1, DirDetail::kNames));

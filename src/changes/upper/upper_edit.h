@@ -60,6 +60,9 @@ class UpperEdit {
   // `now` is what the base has there.
   Cover cover_of(const std::string& place, const Attributes& now) const;
 
+  // Sets mode, owner and times of a directory.
+  Status restore_dir(std::string_view path, const Attributes& as);
+
   // Replaces the content of a file by that of the base's file.
   Status take_content(const UpperNode& node, std::string_view base_path);
 
