@@ -207,21 +207,16 @@ class PathKeeper {
   // To remove what is in a directory records all of it as seen.
   Status take_whiteouts(const std::string& path, const std::string& place) {
     WARREN_TRY(edit_.remove_whiteouts_below(path));
-    for (const Whiteout& row : then_.whiteouts()) {
-      bool is_below = row.path != path && is_at_or_below(row.path, path) && row.seen;
-      if (is_below) WARREN_TRY(edit_.add_whiteout(row.path, place + row.path.substr(path.size()), *row.seen));
+    for (const Whiteout& row : then_.whiteouts_below(path)) {
+      if (row.seen) WARREN_TRY(edit_.add_whiteout(row.path, place + row.path.substr(path.size()), *row.seen));
     }
     return Ok{};
   }
 
   Status take_covers(const std::string& place) {
     if (then_.find_cover(place) == nullptr) return Ok{};
-    for (const auto& [at, cover] : tree_.covers()) {
-      if (is_at_or_below(at, place)) WARREN_TRY(overlay_.upper.remove_cover(at));
-    }
-    for (const auto& [at, cover] : then_.covers()) {
-      if (is_at_or_below(at, place)) WARREN_TRY(overlay_.upper.put_cover(cover));
-    }
+    for (const Cover* cover : tree_.covers_of(place)) WARREN_TRY(overlay_.upper.remove_cover(cover->base_path));
+    for (const Cover* cover : then_.covers_of(place)) WARREN_TRY(overlay_.upper.put_cover(*cover));
     return Ok{};
   }
 

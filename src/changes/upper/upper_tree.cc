@@ -56,12 +56,23 @@ Status UpperTree::load_rows(UpperLayer& upper) {
 const Cover* UpperTree::find_cover(std::string_view base_path) const {
   const Cover* nearest = nullptr;  // at or above the path, as far as nothing in between is covered
   for (std::string_view at = base_path; at.size() > 1; at = split_parent(at).parent) {
-    auto found = covers_.find(std::string(at));
+    auto found = covers_.find(at);
     if (nearest == nullptr && found != covers_.end()) nearest = &found->second;
     // What is below a covered name does not show: there, a record holds even if nothing else has the name.
     if (nearest != nullptr && covered_.contains(std::string(at))) return nearest;
   }
   return nullptr;
+}
+
+std::vector<const Cover*> UpperTree::covers_of(std::string_view base_path) const {
+  std::vector<const Cover*> found;
+  auto own = covers_.find(base_path);
+  if (own != covers_.end()) found.push_back(&own->second);
+  std::string below = join_path(base_path, "");
+  for (auto at = covers_.lower_bound(below); at != covers_.end() && at->first.starts_with(below); ++at) {
+    found.push_back(&at->second);
+  }
+  return found;
 }
 
 bool UpperTree::is_only_hidden(const UpperGap& gap) const {
@@ -83,6 +94,13 @@ const Whiteout* UpperTree::find_whiteout(std::string_view path) const {
   auto found = std::lower_bound(whiteouts_.begin(), whiteouts_.end(), path,
                                 [](const Whiteout& row, std::string_view wanted) { return row.path < wanted; });
   return found == whiteouts_.end() || found->path != path ? nullptr : &*found;
+}
+
+std::span<const Whiteout> UpperTree::whiteouts_below(std::string_view path) const {
+  std::string below = join_path(path, "");
+  auto first = std::ranges::lower_bound(whiteouts_, below, {}, &Whiteout::path);
+  return {first,
+          std::find_if_not(first, whiteouts_.end(), [&](const auto& row) { return row.path.starts_with(below); })};
 }
 
 const UpperNode* UpperTree::find(std::string_view path) const {

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -73,14 +74,15 @@ class UpperTree {
   const Origin* root_origin() const { return find_origin(kRootInode); }
   const Origin* find_origin(Inode upper) const;
   const Whiteout* find_whiteout(std::string_view path) const;
-  const std::vector<Whiteout>& whiteouts() const { return whiteouts_; }
+  std::span<const Whiteout> whiteouts_below(std::string_view path) const;
   // What the agent knows of the base's node of that name, if the merged tree shows something else there, or at a
   // directory above it: the cover of that directory. nullptr if it shows the base's, or it was not recorded.
   const Cover* find_cover(std::string_view base_path) const;
   // Whether the agent has removed a node of its own there, and somebody else has put another one into the base that it
   // never saw: no change, but hidden.
   bool is_only_hidden(const UpperGap& gap) const;
-  const std::unordered_map<std::string, Cover>& covers() const { return covers_; }
+  const std::map<std::string, Cover, std::less<>>& covers() const { return covers_; }  // by base path
+  std::vector<const Cover*> covers_of(std::string_view base_path) const;  // of the name and everything below it
   // Whether it is a copy of a version that the base does not have (changes/pinned/frozen_tree.h), perhaps changed
   // since.
   bool is_frozen(const UpperNode& node) const;
@@ -123,7 +125,7 @@ class UpperTree {
   std::unordered_map<std::string, std::size_t> by_path_;
   std::unordered_map<Inode, std::vector<std::size_t>> names_;
   std::vector<UpperGap> gaps_;
-  std::unordered_map<std::string, Cover> covers_;
+  std::map<std::string, Cover, std::less<>> covers_;
   std::unordered_set<std::string> covered_;             // base names of gaps, and of nodes that are no copies of them
   std::unordered_set<std::string> hidden_;              // base names at which the merged tree shows something else
   std::unordered_set<std::string> shown_;               // every base path in origins_
