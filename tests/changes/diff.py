@@ -53,6 +53,18 @@ class Diff(Case):
         self.assertEqual(os.listdir(self.base), ["b"])
         self.assertEqual(self.w.lines(), [])
 
+    def test_a_removed_name_that_cannot_be_a_path_hides_nothing(self):
+        """A stranger's row. The last one would have a quarter of a million directories above it."""
+        self.fill(d__1="1\n", d__e__2="2\n", gone="3\n")
+        self.fs("rm", "/gone")
+        for path in ("/d//1", "/d/../d/1", "/d/./1", "/d/1/", "/d/" + "x" * 300, "/d/1\0", "/d" * 262144):
+            with self.subTest(path=path[:20]):
+                with contextlib.closing(sqlite3.connect(self.w.file)) as agent, agent:
+                    agent.execute("DELETE FROM fs_whiteout WHERE path <> '/gone'")
+                    agent.execute("INSERT INTO fs_whiteout (path, parent_path, created_at) VALUES (?, '', 1)", (path,))
+                self.assertEqual(self.w.changes(), ["D f /gone"])
+                self.assertEqual(self.fs("ls", "/d"), b"1\ne\n")
+
     def test_paths_and_patterns_choose(self):
         self.fill(a="1", d__x="1", d__y="1", e__x="1")
         for path in ["/a", "/d/x", "/d/y", "/e/x"]:

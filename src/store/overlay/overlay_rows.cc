@@ -66,10 +66,10 @@ Status check_base_path(std::string_view path) {
                "the file is damaged, or was written by another program; go back to a backup of it");
 }
 
-// Another program may store a name in the root without its '/'. Another path that is not absolute hides nothing: "".
+// Another program may store a name in the root without its '/'. What cannot be a path hides nothing: "".
 std::string whiteout_path(std::string_view stored) {
-  if (stored.starts_with('/')) return std::string(stored);
-  return stored.find('/') == stored.npos && !stored.empty() ? "/" + std::string(stored) : "";
+  std::string path = stored.find('/') == stored.npos ? "/" + std::string(stored) : std::string(stored);
+  return is_normal_path(path) ? path : "";
 }
 
 // Without a generation the column is NULL, as older programs leave it.

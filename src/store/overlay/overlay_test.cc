@@ -434,6 +434,25 @@ TEST_F(OverlayTest, AnOverlayOfAnOlderProgramIsUnderstood) {
   EXPECT_TRUE(names("/moved/deep/er").empty());
 }
 
+// One of half a megabyte has as many directories above it as bytes, nearly: each would be looked for.
+TEST_F(OverlayTest, AWhiteoutWhosePathCannotBeOneHidesNothing) {
+  start();
+  {
+    Transaction change = world_->store->begin_write().value();
+    ASSERT_OK(
+        world_->store->database().execute("INSERT INTO fs_whiteout (path, created_at, parent_path) VALUES "
+                                          "('a.txt', 1, ''), ('/d//g', 1, ''), ('/d/../large', 1, ''), "
+                                          "(replace(hex(zeroblob(250000)), '00', '/d'), 1, '')"));
+    ASSERT_OK(change.commit());
+  }
+  restart();
+  std::vector<Whiteout> whiteouts = world_->rows->list_whiteouts().value();
+  ASSERT_EQ(whiteouts.size(), 1U);
+  EXPECT_EQ(whiteouts[0].path, "/a.txt");
+  EXPECT_EQ(names("/"), (std::vector<std::string>{"d", "large"}));
+  EXPECT_EQ(names("/d"), (std::vector<std::string>{"deep", "g"}));
+}
+
 TEST_F(OverlayTest, AnOverlayWithoutGenerationsIsReadAndGetsThem) {
   put("/twin", "t");
   ASSERT_EQ(::link(host("/twin").c_str(), host("/twin2").c_str()), 0);
