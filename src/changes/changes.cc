@@ -176,10 +176,18 @@ class Lister {
   // Lists the base's node as deleted if something else took its name.
   Status list_covered(const UpperNode& node) {
     if (!node.there || is_elsewhere(node.place)) return Ok{};
-    // A directory that somebody has moved there since may contain nothing but old files.
-    bool is_unseen_dir =
-        node.there->is_directory() && node.there->ctime > node.node.ctime && tree_->find_cover(node.place) == nullptr;
-    return list_deleted({node.path, node.place, *node.there, is_unseen_dir ? Timestamp{} : node.node.ctime});
+    return list_deleted({node.path, node.place, *node.there, is_unseen_dir(node) ? Timestamp{} : node.node.ctime});
+  }
+
+  // Whether the agent has seen nothing of a directory of the base: it knows the name as something else, or somebody has
+  // moved a directory there since, which may contain nothing but old files.
+  bool is_unseen_dir(const UpperNode& node) const {
+    if (!node.there->is_directory()) return false;
+    bool is_recorded = node.origin != nullptr && (node.origin->base_path == node.place || node.is_kept_new());
+    if (is_recorded && node.origin->seen) return !node.origin->seen->is_directory();
+    const Cover* cover = tree_->find_cover(node.place);
+    if (cover == nullptr) return node.there->ctime > node.node.ctime;
+    return cover->base_path == node.place && cover->seen && !cover->seen->is_directory();
   }
 
   Status list_pair(const UpperNode& node, const std::string& place) {
@@ -228,7 +236,8 @@ class Lister {
   }
 
   Status list_deleted(Gone top) {
-    if (const Cover* cover = tree_->find_cover(top.place)) top.known_at = cover->at;
+    const Cover* cover = tree_->find_cover(top.place);
+    if (cover != nullptr && top.known_at != Timestamp{}) top.known_at = cover->at;
     std::vector<Gone> pending{std::move(top)};
     while (!pending.empty()) {
       Gone gone = std::move(pending.back());

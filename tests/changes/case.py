@@ -82,6 +82,19 @@ class MountedCase(Case):
         self.fill(**files)
         self.point = self.w.mount()
 
+    def agent(self, script):
+        subprocess.run(["sh", "-ec", script], cwd=self.point, check=True, env={**os.environ, "LC_ALL": "C"})
+
+    def host(self, script):
+        subprocess.run(["sh", "-ec", script], cwd=self.base, check=True)
+
+    def refused(self, *words):
+        """Apply names a conflict, and the base is as it was."""
+        before = overlaid.snapshot(self.base)
+        said = self.w.fails("apply", self.w.id)
+        self.assertIn("conflict: ", said, words)
+        self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), before), [], words)
+
     def apply(self, *paths):
         self.w.warren("apply", self.w.id, *paths)
 

@@ -19,19 +19,6 @@ from case import Case, MountedCase
 
 
 class Unseen(MountedCase):
-    def agent(self, script):
-        subprocess.run(["sh", "-ec", script], cwd=self.point, check=True, env={**os.environ, "LC_ALL": "C"})
-
-    def host(self, script):
-        subprocess.run(["sh", "-ec", script], cwd=self.base, check=True)
-
-    def refused(self, *words):
-        """Apply names a conflict, and the base is as it was."""
-        before = overlaid.snapshot(self.base)
-        said = self.w.fails("apply", self.w.id)
-        self.assertIn("conflict: ", said, words)
-        self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), before), [], words)
-
     def each(self, first, host, second):
         """A session of its own for each combination."""
         for number, steps in enumerate(itertools.product(first, host, second)):
@@ -146,93 +133,6 @@ class Unseen(MountedCase):
         self.point = self.w.mount()
         self.agent("echo more >>y")
         self.refused()
-        self.end()
-
-    RESTORED = {"echo more >>x": "x", "sed -i s/base/agent/ x": "x", "echo agent >n": "n", "rm x": "x", "mkdir m; echo 1 >m/n": "m",
-                "rm x; mkdir x; echo 1 >x/n": "x", "rm x; ln -s w x": "x", "mv x n": "n"}
-
-    def test_what_a_restored_path_replaces_has_not_been_seen(self):
-        """The path is applied, then the user changes what the base has there, then a checkpoint brings it back."""
-        hosts = {"x": "rm -rf x; echo host >x", "n": "echo host >>n", "m": "echo host >>m/n"}
-        for (script, path), is_mounted in itertools.product(self.RESTORED.items(), (True, False)):
-            with self.subTest(script=script, mounted=is_mounted):
-                self.doCleanups()
-                self.setUp()
-                self.begin(x="base\n", w="base\n")
-                self.agent(script)
-                if not is_mounted:
-                    self.end()
-                self.w.warren("checkpoint", self.w.id, "take", "then")
-                self.apply()
-                self.host(hosts[path])
-                self.w.warren("checkpoint", self.w.id, "restore", "then", "/" + path)
-                self.refused(script)
-
-    def test_what_the_user_makes_in_a_directory_has_not_been_seen_when_its_removal_is_restored(self):
-        scripts = ("rm -r d", "rm -r d; echo agent >d", "rm -r d; mkdir d; echo agent >d/n", "rm -r d; ln -s w d")
-        hosts = ("echo host >d/new", "echo host >d/1", "echo host >d/s/2", "mkdir d/t; echo host >d/t/x", "true")
-        for script, host in itertools.product(scripts, hosts):
-            with self.subTest(script=script, host=host):
-                self.doCleanups()
-                self.setUp()
-                self.begin(d__1="base\n", d__s__2="base\n", w="base\n")
-                self.agent(script)
-                self.end()
-                self.w.warren("checkpoint", self.w.id, "take", "then")
-                changes = self.w.changes()
-                self.w.warren("discard", "--yes", self.w.id)
-                self.host(host)
-                self.w.warren("checkpoint", self.w.id, "restore", "then", "/d")
-                if host != "true":
-                    self.refused(script)
-                    continue
-                self.assertEqual(self.w.changes(), changes)
-                self.apply()
-
-    def test_a_file_that_a_directory_above_a_restored_path_replaces_has_not_been_seen(self):
-        for host in ("echo host >>f", "true"):
-            with self.subTest(host=host):
-                self.doCleanups()
-                self.setUp()
-                self.begin(f="base\n")
-                self.agent("rm f; mkdir -p f/s; echo agent >f/s/z")
-                self.end()
-                self.w.warren("checkpoint", self.w.id, "take", "then")
-                self.w.warren("discard", "--yes", self.w.id)
-                self.host(host)
-                self.w.warren("checkpoint", self.w.id, "restore", "then", "/f/s/z")
-                if host == "true":
-                    self.apply()
-                    self.assertEqual(self.read("f/s/z"), "agent\n")
-                else:
-                    self.refused()
-
-    def test_what_a_restored_path_replaces_after_an_undo_has_not_been_seen(self):
-        self.begin(x="base\n", y="base\n", z="base\n")
-        self.agent("echo agent >>x; rm y; echo agent >>z")
-        self.end()
-        self.w.warren("checkpoint", self.w.id, "take", "then")
-        self.apply()
-        self.w.warren("undo", self.w.id)
-        self.w.warren("checkpoint", self.w.id, "restore", "then", "/x", "/y", "/z")
-        self.apply("/z")
-        self.assertEqual(self.read("z"), "base\nagent\n")
-        self.w.warren("discard", "--yes", self.w.id)
-        self.host("echo host >x; echo host >y")
-        self.w.warren("checkpoint", self.w.id, "restore", "then", "/x", "/y")
-        self.refused()
-
-    def test_what_a_restored_path_finds_as_it_was_is_no_conflict(self):
-        self.begin(x="base\n", y="base\n", z="base\n")
-        self.agent("echo agent >>x; rm y; ln -sf x z; echo agent >n")
-        self.w.warren("checkpoint", self.w.id, "take", "then")
-        changes = self.w.changes()
-        self.w.warren("discard", "--yes", self.w.id)
-        self.w.warren("checkpoint", self.w.id, "restore", "then", "/x", "/y", "/z", "/n")
-        self.assertEqual(self.w.changes(), changes)
-        self.apply()
-        self.assertEqual((self.read("x"), os.readlink(self.base / "z"), self.read("n")), ("base\nagent\n", "x", "agent\n"))
-        self.assertFalse((self.base / "y").exists())
         self.end()
 
 

@@ -70,7 +70,17 @@ class RestoredKeeper {
     if ((there && there->is_directory()) || dirs_of_base_.contains(node.origin->base_path)) return Ok{};
     WARREN_TRY(edit_.remove_whiteouts_below(node.path));
     bool is_removed = WARREN_TRY(edit_.remove(node.path));
-    return is_removed ? Status(Ok{}) : overlay_.upper.remove_origin(node.node.inode);
+    if (is_removed) return Ok{};
+    bool is_in_place = node.origin->base_path == node.place;
+    if (is_in_place) WARREN_TRY(note_new(node, there));
+    return overlay_.upper.remove_origin(node.node.inode);
+  }
+
+  // As when a directory is made: what the base has at its name, or gets there from now on, the agent has not seen.
+  Status note_new(const UpperNode& node, const std::optional<Attributes>& there) {
+    Cover cover{.base_path = node.place, .seen = {}, .at = node.node.ctime};
+    if (there) cover.seen = node.origin->seen;
+    return overlay_.upper.put_cover(cover);
   }
 
   const AgentOverlay& overlay_;
@@ -112,9 +122,9 @@ class PathKeeper {
       if (!node.node.is_directory()) {
         if (is_restored(node.path)) WARREN_TRY(keep_file(node, *then));
       } else if (is_restored(node.path)) {
-        WARREN_TRY(keep_dir(node));
+        WARREN_TRY(keep_dir(node, *then));
       } else if (leads_to_restored(node.path) && node.there && !node.there->is_directory()) {
-        WARREN_TRY(take_records(node.path, node.place));  // it was made in place of that
+        WARREN_TRY(take_records(node, *then));  // it was made in place of that
       }
     }
     for (const UpperGap& gap : tree_.gaps()) {
@@ -125,21 +135,22 @@ class PathKeeper {
 
  private:
   // A directory that hides what the base has there.
-  Status keep_dir(const UpperNode& node) {
+  Status keep_dir(const UpperNode& node, const UpperNode& then) {
     bool hides = node.there && (node.replaces_dir || !node.there->is_directory());
-    return hides ? take_records(node.path, node.place) : Status(Ok{});
+    return hides ? take_records(node, then) : Status(Ok{});
   }
 
   Status keep_file(const UpperNode& node, const UpperNode& then) {
-    bool is_copy = node.origin != nullptr && !node.origin->base_path.empty();
+    if (node.is_kept_new()) return Ok{};  // its record is of what was applied
+    bool is_copy = node.origin != nullptr && node.origin->seen && !node.origin->base_path.empty();
     bool is_renamed = is_copy && node.origin->base_path != node.place;
-    if (is_renamed || node.is_kept_new()) return Ok{};  // its record is not of what the base has there now
-    std::optional<Attributes> seen = find_seen(node, then);
-    if (!node.there) return is_copy || !seen ? Status(Ok{}) : put_cover(node, seen);
-    if (node.there->is_directory() && then_.find_cover(node.place) != nullptr) {
-      return take_records(node.path, node.place);
-    }
+    bool is_recorded = is_copy && !is_renamed;
+    std::optional<Cover> known = find_known(node, then);
+    std::optional<Attributes> seen = known ? known->seen : std::nullopt;
+    if (!node.there) return is_copy || !seen ? Status(Ok{}) : put_cover(node, then);
     if (seen && looks_as_seen(*node.there, *seen)) return Ok{};
+    if (!is_recorded && node.there->is_directory()) return take_records(node, then);
+    if (is_renamed) return put_cover(node, then);
     std::vector<ByteRange> in_base = WARREN_TRY(overlay_.upper.list_base_ranges(node.node.inode));
     if (!in_base.empty()) return Ok{};
     std::optional<std::string> ancestor = WARREN_TRY(past_.upper.find_ancestor(then.node.inode));
@@ -147,34 +158,34 @@ class PathKeeper {
     std::optional<Origin> origin;
     if (is_copy) origin = *node.origin;
     WARREN_TRY(overlay_.upper.remove_origin(upper));  // with the merge base, which is what the base has now
-    if (!is_copy) WARREN_TRY(put_cover(node, seen));
+    if (!is_copy) WARREN_TRY(put_cover(node, then));
     else WARREN_TRY(put_seen(*std::move(origin), *node.there, seen));
     return seen && ancestor ? overlay_.upper.keep_ancestor(upper, as_bytes(*ancestor)) : Status(Ok{});
   }
 
-  // What the base had at the place of a file then, as far as the agent knew; nothing if that was no file, or unknown.
-  std::optional<Attributes> find_seen(const UpperNode& node, const UpperNode& then) const {
+  // What the agent knew then of the base's node at the place of this one; nullopt if that was not recorded.
+  std::optional<Cover> find_known(const UpperNode& node, const UpperNode& then) const {
+    Cover known{.base_path = node.place, .seen = {}, .at = then.node.ctime};
     const Origin* origin = then.origin;
     bool is_of_place = origin != nullptr && origin->seen && (origin->base_path == node.place || then.is_kept_new());
-    if (is_of_place) return origin->seen;
     const Cover* cover = then_.find_cover(node.place);
-    if (cover == nullptr) {
-      const Whiteout* row = then_.find_whiteout(then.path);
-      return row == nullptr ? std::nullopt : row->seen;
-    }
-    if (cover->base_path == node.place) return cover->seen;
-    if (!node.there) return std::nullopt;
-    return edit_then_.cover_of(node.place, *node.there).seen;
+    const Whiteout* row = then_.find_whiteout(then.path);
+    if (is_of_place) known.seen = origin->seen;
+    else if (cover != nullptr && cover->base_path == node.place) return *cover;
+    else if (cover != nullptr && node.there) return edit_then_.cover_of(node.place, *node.there);
+    else if (row != nullptr) known.seen = row->seen;
+    return known.seen ? std::optional(known) : std::nullopt;
   }
 
-  Status put_cover(const UpperNode& node, const std::optional<Attributes>& seen) {
-    return overlay_.upper.put_cover({.base_path = node.place, .seen = seen, .at = {}});
+  Status put_cover(const UpperNode& node, const UpperNode& then) {
+    Cover nothing{.base_path = node.place, .seen = {}, .at = then.node.ctime};
+    return overlay_.upper.put_cover(find_known(node, then).value_or(nothing));
   }
 
   // The copy keeps the number that programs know it by: that of the base's node.
   Status put_seen(Origin origin, const Attributes& there, const std::optional<Attributes>& then) {
-    Attributes seen = there;
-    bool is_same_kind = then && ((then->mode ^ there.mode) & S_IFMT) == 0;
+    Attributes seen = there.is_directory() ? *origin.seen : there;
+    bool is_same_kind = then && ((then->mode ^ seen.mode) & S_IFMT) == 0;
     if (is_same_kind) seen = *then;
     else --seen.mtime.seconds;  // the agent has seen nothing there, or something else than this
     seen.inode = origin.seen->inode;
@@ -199,9 +210,12 @@ class PathKeeper {
   }
 
   // The records of a name and of everything below it.
-  Status take_records(const std::string& path, const std::string& place) {
-    WARREN_TRY(take_whiteouts(path, place));
-    return take_covers(place);
+  Status take_records(const UpperNode& node, const UpperNode& then) {
+    WARREN_TRY(take_whiteouts(node.path, node.place));
+    bool is_known = !node.node.is_directory() || find_known(node, then);
+    if (!is_known) return Ok{};
+    WARREN_TRY(take_covers(node.place));
+    return put_cover(node, then);
   }
 
   // To remove what is in a directory records all of it as seen.
@@ -214,7 +228,6 @@ class PathKeeper {
   }
 
   Status take_covers(const std::string& place) {
-    if (then_.find_cover(place) == nullptr) return Ok{};
     for (const Cover* cover : tree_.covers_of(place)) WARREN_TRY(overlay_.upper.remove_cover(cover->base_path));
     for (const Cover* cover : then_.covers_of(place)) WARREN_TRY(overlay_.upper.put_cover(*cover));
     return Ok{};
