@@ -29,6 +29,24 @@ class Discard(Case):
         self.assertEqual(self.fs("cat", "/a"), b"1")
         self.assertEqual(self.w.warren("discard", "--yes", self.w.id), b"nothing to discard\n")
 
+    def test_an_empty_path_or_pattern_is_a_mistake_and_does_not_mean_everything(self):
+        self.fill(a="1")
+        self.write("/a", "22")
+        self.write("/new", "n")
+        for words in (("discard", self.w.id, "", "--yes"), ("discard", "", "--yes"), ("apply", self.w.id, ""), ("apply", ""),
+                      ("apply", self.w.id, "--exclude", ""), ("apply", self.w.id, "--exclude="), ("diff", self.w.id, ""),
+                      ("diff", self.w.id, "--exclude", ""), ("diff", self.w.id, "/a", ""), ("apply", self.w.id, "--to", ""),
+                      ("review", self.w.id, "")):
+            with self.subTest(words):
+                self.assertIn("must not be empty", self.w.fails(*words, status=2))
+        self.assertEqual(self.w.lines(), ["M f /a", "A f /new"])
+        self.assertEqual(self.read("a"), "1")
+
+    def test_the_question_shows_what_only_the_mode_of_a_file_is(self):
+        self.fill(a="1")
+        self.fs("chmod", "755", "/a")
+        self.assertIn("M f /a  [only its mode: 644 to 755]", self.talk(["discard", self.w.id], b"n\n").decode())
+
     def test_what_was_changed_while_it_asked_is_not_dropped(self):
         later = {"a new file": lambda: self.write("/precious", "work\n"),
                  "the same file again": lambda: self.write("/a", "333"),

@@ -124,6 +124,7 @@ Option exclude_option() {
   return {.name = "exclude",
           .value = "GLOB",
           .help = "leave out what matches; without a '/', in every directory",
+          .kind = ValueKind::kNotEmpty,
           .is_list = true};
 }
 

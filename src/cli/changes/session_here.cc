@@ -153,12 +153,16 @@ Positional optional_id_argument() {
               "this directory]",
           .times = Times::kOptional,
           .suggest = Suggest::kAgents,
+          .kind = ValueKind::kNotEmpty,
           .is_known = is_id_here};
 }
 
 Positional changed_path_argument() {
-  return {
-      .name = "PATH", .help = "only changes at or below PATH", .times = Times::kAny, .suggest = Suggest::kBasePaths};
+  return {.name = "PATH",
+          .help = "only changes at or below PATH",
+          .times = Times::kAny,
+          .suggest = Suggest::kBasePaths,
+          .kind = ValueKind::kNotEmpty};
 }
 
 }  // namespace warren::cli

@@ -161,8 +161,10 @@ std::vector<Option> with_project(std::vector<Option> options) {
 }  // namespace
 
 Command make_home() {
-  Positional any{
-      .name = "PATH", .help = "only changes at or below PATH, from the home directory", .times = Times::kAny};
+  Positional any{.name = "PATH",
+                 .help = "only changes at or below PATH, from the home directory",
+                 .times = Times::kAny,
+                 .kind = ValueKind::kNotEmpty};
   Positional some = any;
   some.times = Times::kOnceOrMore;
   some.help = "changes at or below PATH, from the home directory; / is everything";

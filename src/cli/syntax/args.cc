@@ -202,7 +202,8 @@ class Parser {
       // expects some kind of number: its check then says what is wrong.
       bool has_next = next_ < words_.size();
       std::string_view next = has_next ? std::string_view(words_[next_]) : std::string_view();
-      bool is_number = option.kind != ValueKind::kText && next.size() > 1 && next[0] == '-' && is_digit(next[1]);
+      bool is_text = option.kind == ValueKind::kText || option.kind == ValueKind::kNotEmpty;
+      bool is_number = !is_text && next.size() > 1 && next[0] == '-' && is_digit(next[1]);
       bool is_value = has_next && (!next.starts_with('-') || next == "-" || is_number);
       if (!is_value) return fail_option(Mistake::kMissingValue, option, next);
       attached = next;
@@ -316,6 +317,9 @@ const Option* find_one_dash_option(const Command& command, std::string_view word
 Status check_value(ValueKind kind, std::string_view text) {
   switch (kind) {
     case ValueKind::kText: break;
+    case ValueKind::kNotEmpty:
+      if (text.empty()) return Error(Code::kInvalid, "must not be empty");
+      break;
     case ValueKind::kInteger: WARREN_TRY(parse_integer(text)); break;
     case ValueKind::kCount: WARREN_TRY(parse_count(text)); break;
     case ValueKind::kUserId: WARREN_TRY(parse_user_id(text)); break;

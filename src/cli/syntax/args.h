@@ -26,10 +26,11 @@ enum class Exit { kOk = 0, kFailed = 1, kUsage = 2, kNotRunning = 3 };  // 3 as 
 // Values are checked while parsing: a bad one is a usage error, found before anything has happened.
 enum class ValueKind {
   kText,
-  kInteger,  // any 64-bit integer
-  kCount,    // 0 or more
-  kUserId,   // a numeric user or group id
-  kSize,     // bytes: 4096, 64K, 1.5G
+  kNotEmpty,  // a path or a pattern: an empty one, from an unset variable, must not select everything
+  kInteger,   // any 64-bit integer
+  kCount,     // 0 or more
+  kUserId,    // a numeric user or group id
+  kSize,      // bytes: 4096, 64K, 1.5G
   kSizeOrNone,
   kDuration,  // 30s, 5m, 2h, 1d
   kTime,      // Unix seconds, or 2026-01-31[T12:00:00[Z]]
