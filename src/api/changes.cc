@@ -164,6 +164,7 @@ Result<std::vector<TreeChange>> list_applied(const AgentOverlay& overlay, const 
   }
   selection.complete_for_apply();
   std::vector<TreeChange> changes = selection.list();
+  WARREN_TRY(check_git_files(overlay, changes));
   result.notes = leave_out_devices(changes, {});
   result.notes.insert(result.notes.end(), left.begin(), left.end());
   if (options.on_conflict != OnConflict::kTakeAgent) WARREN_TRY(add_unmerged(overlay, chosen.in_git, changes, result));

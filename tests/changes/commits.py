@@ -468,6 +468,21 @@ class Hostile(Repository):
         self.w.warren("apply", "--yes", self.w.id, ".git/hooks/pre-commit")
         self.assertTrue((self.base / ".git/hooks/pre-commit").exists())
 
+    def test_no_other_file_of_git_is_applied_by_name(self):
+        self.begin(a="1\n")
+        self.agent(("a", "2\n"), commit="two")
+        self.w.change(lambda p: overlaid.write(p + "/.git/info/exclude", "*.log\n"))
+        before = overlaid.snapshot(self.base / ".git")
+        for path in (".git", ".git/refs/heads/main", ".git/HEAD", ".git/index", ".git/objects", ".git/logs", "**/main"):
+            for more in ((), ("--yes",), ("--force", "--yes"), ("--dry-run",)):
+                with self.subTest(path=path, more=more):
+                    paths = (path,) if path.startswith(".git") else (path, ".git/info/exclude")
+                    self.assertIn("is one of git's own files", self.w.fails("apply", self.w.id, *paths, *more))
+        self.assertEqual(overlaid.differences(overlaid.snapshot(self.base / ".git"), before), [])
+        self.w.warren("apply", "--yes", self.w.id, ".git/info/exclude")
+        self.assertEqual((self.base / ".git/info/exclude").read_text(), "*.log\n")
+        self.git("fsck", "--strict")
+
     def test_a_missing_object_is_named_in_plain_text(self):
         self.begin(a="1\n")
         def lose(point):

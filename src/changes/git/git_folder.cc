@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include <fmt/format.h>
+
 #include "base/ascii.h"
 #include "base/path.h"
 #include "changes/upper/tree_finder.h"
@@ -20,6 +22,13 @@ std::string_view git_dir_of(std::string_view path) {
     if (end == path.size() || path[end] == '/') return path.substr(0, end);
   }
   return {};
+}
+
+// Hooks and settings, and the directories that they need: "/hooks/pre-commit".
+bool is_applied_by_name(std::string_view below) {
+  constexpr std::string_view kApplied[] = {"/hooks", "/config",          "/config.worktree",
+                                           "/info",  "/info/attributes", "/info/exclude"};
+  return below.starts_with("/hooks/") || std::ranges::find(kApplied, below) != std::end(kApplied);
 }
 
 // Decides for whole git directories.
@@ -40,6 +49,22 @@ class GitDirs {
     .has_value();
     known_.emplace(std::move(dir), is_out);
     return is_out;
+  }
+
+  Status check(const std::string& path) {
+    if (!WARREN_TRY(is_left_out(path))) return Ok{};
+    std::string dir(git_dir_of(path));
+    std::optional<Attributes> node = WARREN_TRY(base_.find(dir));
+    if (node && !node->is_directory()) {
+      return Error(
+          Code::kInvalid,
+          fmt::format("{} cannot be applied: the base's {} is not a directory, but leads to a repository elsewhere",
+                      quote(path), quote(dir)),
+          "`git rev-parse --git-common-dir` prints where that is; `warren fs ID cat PATH` prints the file");
+    }
+    if (is_applied_by_name(std::string_view(path).substr(dir.size()))) return Ok{};
+    return Error(Code::kInvalid, fmt::format("{} cannot be applied: it is one of git's own files", quote(path)),
+                 "commits arrive as branches, without a PATH; of .git, a PATH can name hooks and settings");
   }
 
  private:
@@ -80,6 +105,15 @@ Result<std::vector<TreeChange>> leave_out_git(const AgentOverlay& overlay, std::
   }
   changes = std::move(kept);
   return left_out;
+}
+
+Status check_git_files(const AgentOverlay& overlay, const std::vector<TreeChange>& changes) {
+  GitDirs dirs(overlay, changes);
+  for (const TreeChange& change : changes) {
+    WARREN_TRY(dirs.check(change.path));
+    if (change.kind == TreeChangeKind::kRenamed) WARREN_TRY(dirs.check(change.base_path));
+  }
+  return Ok{};
 }
 
 }  // namespace warren

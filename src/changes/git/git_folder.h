@@ -24,4 +24,8 @@ bool is_git_path(std::string_view name);
 Result<std::vector<TreeChange>> leave_out_git(const AgentOverlay& overlay, std::vector<TreeChange>& changes,
                                               const std::vector<std::string>& patterns);
 
+// kInvalid if one of the changes, which are to be written to the base, is in a git directory that the base has, and is
+// neither a hook nor settings: a reference or an index that is copied as a file leads to objects that are not there.
+Status check_git_files(const AgentOverlay& overlay, const std::vector<TreeChange>& changes);
+
 }  // namespace warren

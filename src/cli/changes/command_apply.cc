@@ -331,6 +331,14 @@ Result<std::optional<std::vector<TreeChange>>> choose(Context& context, const Ar
   return std::optional(without_left_out(context, chosen.list(), options.privileged));
 }
 
+// What is in .git is only among the changes if a PATH names it.
+Status check_named(const AgentOverlay& overlay, const std::vector<TreeChange>& all, const ChangeFilter& filter) {
+  Selection named(all);
+  named.take_if(filter);
+  named.complete_for_apply();
+  return check_git_files(overlay, named.list());
+}
+
 Result<Exit> apply_selected(Context& context, const Arguments& args, OverlayAgent& opened, int targets) {
   std::vector<TreeChange> all = WARREN_TRY(list_changes(opened.overlay));
   std::optional<CommitsPlan> commits = WARREN_TRY(plan_commits(args, opened, all));
@@ -344,6 +352,7 @@ Result<Exit> apply_selected(Context& context, const Arguments& args, OverlayAgen
   ApplyOptions options;
   options.named = names_in(paths);
   paths = with_exact_names(std::move(paths), all);
+  if (targets == 0) WARREN_TRY(check_named(opened.overlay, all, filter_of(paths, excluded_of(args))));
   options.privileged = WARREN_TRY(list_privileged(args, all));
   options.undo = WARREN_TRY(undo_limits(args));
   options.label = args.get("ID");
@@ -470,9 +479,8 @@ Command make_apply() {
           "above a new file, everything below a deleted directory. If there are conflicts the exit status is 1. What "
           "is replaced or removed is kept for `warren undo`. In a git repository, what the agent has committed is "
           "brought "
-          "by git as the branch warren/ID, and only the rest is written as files; .git itself is left out unless a "
-          "PATH "
-          "names it.",
+          "by git as the branch warren/ID, and only the rest is written as files; of .git only hooks and settings are "
+          "written, if a PATH names them.",
       .positionals = {optional_id_argument(), changed_path_argument()},
       .options = apply_options(),
       .subcommands = {},
