@@ -26,6 +26,21 @@ class Elsewhere(Case):
         self.assertEqual((self.w.root / "out/e/x").read_text(), "1")
         self.assertEqual(self.read("a"), "1")
 
+    def test_to_does_not_write_to_the_base(self):
+        self.fill(a="1", d__x="1")
+        self.write("/a", "agent")
+        self.write("/new", "n")
+        overlaid.write(self.base / "a", "newer work")
+        (self.base / "link").symlink_to(".")
+        before = overlaid.snapshot(self.base)
+        for to, says in ((self.base, "is the base"), (self.base / "link", "is the base"), (self.base.parent, "contains the base"),
+                         (self.base / "d", "is in the base"), (self.base / "d/..", "is the base")):
+            with self.subTest(to):
+                self.assertIn(says, self.w.fails("apply", "--to", to, self.w.id))
+                self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), before), [])
+        self.w.warren("apply", "--to", self.base / "out", self.w.id)  # it is new, so nothing is replaced
+        self.assertEqual(sorted(os.listdir(self.base / "out")), ["a", "new"])
+
     def test_as_patch(self):
         self.fill(a="1\n")
         self.write("/a", "2\n")

@@ -122,6 +122,27 @@ Result<Exit> write_patch_file(Context& context, const std::string& file, const A
   return Exit::kOk;
 }
 
+Result<bool> is_empty_dir(const std::string& path) {
+  Fd dir = WARREN_TRY(open_host_dir(path));
+  std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(dir.get()));
+  return entries.empty();
+}
+
+// --to knows no conflicts and keeps nothing for undo, so it must not write to what is in the base.
+Status check_is_elsewhere(const std::string& dir, const std::string& base) {
+  Result<std::string> there = canonical_host_path(dir);
+  if (!there.ok() && there.error().code() == Code::kNotFound) return Ok{};  // it will be made, and is empty
+  std::string whole = WARREN_TRY(std::move(there).within("--to"));
+  std::string top = WARREN_TRY(canonical_host_path(base));
+  if (whole == top) return Error(Code::kInvalid, fmt::format("{} is the base", quote(dir)), "leave --to out");
+  std::string_view how = is_at_or_below(top, whole) ? "contains" : is_at_or_below(whole, top) ? "is in" : "";
+  if (how.empty()) return Ok{};
+  bool is_in = how == "is in";
+  if (is_in && WARREN_TRY(is_empty_dir(whole))) return Ok{};
+  return Error(Code::kInvalid, fmt::format("{} {} the base {}", quote(dir), how, quote(base)),
+               is_in ? "write to an empty directory, or to one outside of the base" : "write to another directory");
+}
+
 Result<Exit> write_elsewhere(Context& context, const Arguments& args, const AgentOverlay& overlay,
                              std::vector<TreeChange>& changes, PrivilegedPaths privileged) {
   if (auto file = args.find("as-patch")) {
@@ -139,6 +160,7 @@ Result<Exit> write_elsewhere(Context& context, const Arguments& args, const Agen
     context.out.print("branch {}: {}\n", context.out.name(*branch), commit);
     return Exit::kOk;
   }
+  WARREN_TRY(check_is_elsewhere(args.get("to"), overlay.base_path));
   std::vector<std::string> notes =
       WARREN_TRY(write_changes_to(overlay, changes, args.get("to"), std::move(privileged)));
   for (const std::string& note : notes) context.err.line(context.err.name(note));
