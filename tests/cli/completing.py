@@ -376,6 +376,18 @@ class Bash(Completing, unittest.TestCase):
     PREPARE = ["bind 'set bell-style none'; bind 'set show-all-if-ambiguous on'; bind 'set page-completions off'",
                "source <(warren completions bash); source <(agentfs completions bash)"]
 
+    def test_a_path_in_quotes_is_completed_to_its_end(self):
+        self.world.warren("fs", "one", "write", "/docs/quote.md", "x")
+        self.world.warren("fs", "one", "write", "/two words/more/a.md", "x")
+        self.world.warren("fs", "one", "write", "/two words/more/b.md", "x")
+        shell = self.shell()
+        for typed, word in [('"/do\t', "/docs/quote.md"), ("'/do\t", "/docs/quote.md"), ('"/docs/"\t', "/docs/quote.md"),
+                            ('"/docs/"qu\t', "/docs/quote.md"), ('"/two w\ta\t', "/two words/more/a.md"),
+                            ("'/two words/'more/b\t", "/two words/more/b.md")]:
+            with self.subTest(typed=typed):
+                shell.type(f"warren fs one cat {typed}\r")
+                self.assertEqual(self.world.words(shell), ["fs", "one", "cat", word])
+
     def test_after_a_redirection_files_are_completed(self):
         (self.world.base / "target.txt").write_text("")
         self.assertEqual(self.completed("warren diff one > targ"), ["diff", "one"])

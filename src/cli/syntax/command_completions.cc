@@ -179,6 +179,22 @@ void fit_to_bash(Completion& completion, const ShellWords& line) {
   completion.offers = std::move(fitting);
 }
 
+// bash closes the quotes after an offer that stands alone, also after a directory. So what is in it is offered at once.
+void go_on_below(Context& context, std::vector<std::string> words, const ShellWords& line, Completion& completion) {
+  constexpr int kLevels = 16;
+  for (int level = 0; level < kLevels; ++level) {
+    bool is_lone_dir =
+        line.quote != '\0' && completion.offers.size() == 1 && completion.offers.front().word.ends_with('/');
+    if (!is_lone_dir || kind_of(completion.suggest) != "paths") return;
+    words.back() = completion.offers.front().word;
+    Completion below = complete(context.root, words);
+    add_suggestions(context, below, words.back());
+    std::erase_if(below.offers, [&](const Offer& offer) { return !offer.word.starts_with(words.back()); });
+    if (below.offers.empty()) return;
+    completion.offers = std::move(below.offers);
+  }
+}
+
 // Errors are not reported: they would appear in the middle of a line that somebody is typing.
 Result<Exit> run_complete(Context& context, const Arguments& args) {
   std::vector<std::string> words = args.all("WORD");
@@ -200,6 +216,10 @@ Result<Exit> run_complete(Context& context, const Arguments& args) {
   bool is_there = completion.directory.empty() || change_host_directory(completion.directory).ok();
   // What the shell replaces before the program sees it is not the beginning of a name.
   if (is_there && !line.is_expanded) add_suggestions(context, completion, words.empty() ? "" : words.back());
+  if (breaks && !words.empty()) {
+    std::erase_if(completion.offers, [&](const Offer& offer) { return !offer.word.starts_with(words.back()); });
+    go_on_below(context, words, line, completion);
+  }
   if (breaks) fit_to_bash(completion, line);
   context.out.line(kind_of(completion.suggest));
   for (const Offer& offer : completion.offers) context.out.print("{}\t{}\n", offer.word, offer.meaning);

@@ -45,7 +45,7 @@ struct ShellWords {
   char quote = '\0';               // the one that the last word is in, and that what is inserted will be in
 };
 enum class Quoting { kBash, kFish };
-// bash ends a word also at `breaks`, unless they are quoted, and at quotes.
+// bash ends a word also at `breaks`, unless they are quoted, and at an open quote.
 ShellWords split_shell_words(std::string_view line, std::string_view breaks = "", Quoting quoting = Quoting::kBash);
 
 // The word as bash takes it literally after such an open quote; nullopt if that cannot be written.

@@ -64,6 +64,7 @@ class Splitter {
     } else if (c == '\'' || c == '"') {
       quote_ = c;
       has_word_ = true;
+      replaced_from_outside_ = replaced_from_;
       replaced_from_ = word_.size();
     } else if (c == ' ' || c == '\t' || c == '\n') {
       end_word();
@@ -83,9 +84,10 @@ class Splitter {
     has_word_ = true;
   }
 
+  // After the closing quote bash replaces what is in the quotes, too.
   void end_quote() {
     quote_ = '\0';
-    replaced_from_ = word_.size();
+    replaced_from_ = replaced_from_outside_;
   }
 
   void end_word() {
@@ -103,7 +105,8 @@ class Splitter {
   std::vector<std::string> words_;
   std::string word_;
   std::size_t replaced_from_ = 0;
-  bool has_word_ = false;  // a word has begun; it may be empty, as ''
+  std::size_t replaced_from_outside_ = 0;  // what it was before the quote
+  bool has_word_ = false;                  // a word has begun; it may be empty, as ''
   bool is_redirection_ = false;
   bool is_expanded_ = false;
   bool is_escaped_ = false;
