@@ -244,6 +244,8 @@ void Rounds::reread_config() {
   if (change->error) {
     metrics_.set_config_remark(config_refusal(*change->error));
     log_.note(Severity::kError, "config_refused", {{"error", change->error->message()}});
+  } else if (change->is_removed) {
+    metrics_.set_config_remark("");
   } else {
     bool is_complete = change->postponed.empty();
     metrics_.set_config_remark(is_complete ? ""

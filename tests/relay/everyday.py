@@ -32,7 +32,8 @@ class Reading(RelayCase):
         self.wait(lambda: self.progress(message) == "read")
         self.command("ack", "bob", message)
         self.wait(lambda: self.progress(message) == "acked")
-        self.assertNotIn("completed", self.command("status").stdout)
+        self.assertIn("messages delivered: 1\n", self.command("status").stdout)
+        self.assertEqual(json.loads(self.command("status", "--json").stdout)["messages"], {"delivered": 1})
 
     def test_a_broadcast_is_as_far_as_its_slowest_recipient(self):
         self.up()
@@ -49,6 +50,19 @@ class Reading(RelayCase):
         message = self.send("alice", "TO: __orchestrator__\nKIND: subscribe\n\n#news\n")
         self.wait(lambda: self.command("status", message, code=None).returncode == 0)
         self.assertEqual(self.progress(message), "done")
+
+    def test_the_inbox_shows_how_far_a_receipt_says_a_message_is(self):
+        self.up()
+        self.agent("alice", "bob")
+        message = self.deliver("TO: bob\nRECEIPT: yes\n\nx")
+        self.command("ack", "bob", message)
+        for state in ("delivered", "acked"):
+            self.wait(lambda: re.search(rf"\(status\) about {message}: {state}\n", self.command("inbox", "alice").stdout))
+
+    def test_without_a_directory_no_relay_is_running(self):
+        done = subprocess.run([WARREN, "relay", "status", "--root", self.root / "none"], capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stdout), (3, "down\n"), done.stderr)
+        self.assertIn("none", done.stderr)
 
     def test_the_inbox_shows_when_mail_arrived(self):
         self.up()
@@ -141,6 +155,9 @@ class Configuring(RelayCase):
         self.wait(lambda: "unknown key 'first'" in self.status().get("config", ""))
         (self.root / "config.json").write_text('{"second": 1}')
         self.assertIn("unknown key 'second'", self.status()["config"])
+        self.wait(lambda: len(self.log_events("config_refused")) == 2)
+        (self.root / "config.json").unlink()
+        self.assertNotIn("config", self.status())
         configure(self.root, {})
         self.assertNotIn("config", self.status())
 

@@ -177,6 +177,7 @@ void show(Context& context, const relay::Received& received, const Json& attachm
                     context.out.name(received.sender));
   if (received.message.kind != "message") context.out.print(" ({})", context.out.name(received.message.kind));
   if (!received.message.reference.empty()) context.out.print(" about {}", context.out.name(received.message.reference));
+  if (const std::string* state = received.message.find("STATE")) context.out.print(": {}", context.out.name(*state));
   context.out.print("\n");
   std::string_view body = received.message.body;
   while (!body.empty()) {

@@ -200,8 +200,20 @@ Result<Exit> show_unreachable_ledger(Context& context, const Arguments& args, bo
                                                why.message()));
 }
 
+// There is no relay's directory.
+Result<Exit> show_no_root(Context& context, const Arguments& args, const Error& why) {
+  std::string path = WARREN_TRY(relay_root_path(args));
+  if (args.has("json")) context.out.json({{"root", path}, {"up", false}});
+  else context.out.line("down");
+  context.err.print("warren: {}\n", context.err.name(why.message()));
+  return Exit::kNotRunning;
+}
+
 Result<Exit> run_status(Context& context, const Arguments& args) {
-  auto root = WARREN_TRY(open_relay_root(args));
+  Result<std::unique_ptr<relay::Root>> there = open_relay_root(args);
+  bool is_missing = !there.ok() && there.error().code() == Code::kNotFound;
+  if (is_missing && !args.has("MESSAGE")) return show_no_root(context, args, there.error());
+  auto root = WARREN_TRY(std::move(there));
   bool is_up = root->is_locked_by_other();
   Result<std::unique_ptr<relay::Ledger>> opened = open_relay_ledger(context, *root, relay::LedgerUse::kRead);
   bool is_away = !opened.ok() && opened.error().code() == Code::kUnavailable;
@@ -211,6 +223,10 @@ Result<Exit> run_status(Context& context, const Arguments& args) {
   Stats stats = is_up ? stats_of_relay(*root) : Stats{};
   Exit exit = is_up ? Exit::kOk : Exit::kNotRunning;
   relay::Counts counts = WARREN_TRY(ledger->count());
+  if (auto completed = counts.messages.extract("completed")) {  // they are in all inboxes
+    completed.key() = "delivered";
+    counts.messages.insert(std::move(completed));
+  }
   if (args.has("json")) {
     Json json = {{"root", root->path()},
                  {"up", is_up},
@@ -231,7 +247,7 @@ Result<Exit> run_status(Context& context, const Arguments& args) {
   if (!stats.config.empty()) context.out.print("config: {}\n", stats.config);
   if (!stats.metrics.empty()) context.out.print("metrics: http://{}/metrics\n", stats.metrics);
   for (const auto& [status, count] : counts.messages) {
-    context.out.print("messages {}: {}\n", status == "completed" ? "handed on" : status, count);
+    context.out.print("messages {}: {}\n", status, count);
   }
   for (const auto& [state, count] : counts.deliveries) context.out.print("deliveries {}: {}\n", state, count);
   context.out.print("dead letters: {}\n", counts.dead_letters);

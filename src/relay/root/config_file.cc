@@ -36,7 +36,9 @@ std::string current_config_remark(const Root& root, std::string_view earlier) {
   Result<std::string> text = root.read_config_text();
   Result<Config> config = text.ok() ? parse_config(*text) : Result<Config>(text.error());
   if (config.ok()) return earlier.starts_with(kConfigRefused) ? "" : std::string(earlier);
-  bool is_unknown = !text.ok() && (text.error().code() == Code::kNotFound || text.error().code() == Code::kBusy);
+  bool is_removed = !text.ok() && text.error().code() == Code::kNotFound;
+  if (is_removed && earlier.starts_with(kConfigRefused)) return "";  // it keeps what it has
+  bool is_unknown = is_removed || (!text.ok() && text.error().code() == Code::kBusy);
   return is_unknown ? std::string(earlier) : config_refusal(config.error());
 }
 
@@ -45,6 +47,10 @@ std::optional<ConfigFile::Change> ConfigFile::reread() {
   bool is_same = text.ok() && *text == text_ && error_.empty();
   bool is_absent = !text.ok() && text.error().code() == Code::kNotFound;
   bool is_being_written = !text.ok() && text.error().code() == Code::kBusy;  // an event follows
+  if (is_absent && !error_.empty()) {
+    error_.clear();
+    return Change{.is_removed = true};
+  }
   if (is_same || is_absent || is_being_written) return std::nullopt;
   Result<Config> fresh = text.ok() ? parse_config(*text) : Result<Config>(text.error());
   if (!fresh.ok()) {

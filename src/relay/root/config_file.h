@@ -30,6 +30,7 @@ class ConfigFile {
   struct Change {
     std::optional<Error> error;          // why the file is not used; everything is as it was
     std::vector<std::string> postponed;  // keys that take effect at the next start
+    bool is_removed = false;             // the file that was not used is gone; everything is as it was
   };
   // What has changed since the last call, if anything has. A file that is missing changes nothing.
   std::optional<Change> reread();

@@ -83,5 +83,22 @@ TEST_F(ConfigFileTest, AMissingFileChangesNothing) {
   EXPECT_EQ(file->now().rate_per_second, 5);
 }
 
+TEST_F(ConfigFileTest, AFaultIsGoneWithTheFileThatHasIt) {
+  write(R"({"rate_per_second": 5})");
+  auto file = std::move(ConfigFile::open(*root)).value();
+  write(R"({"leed": "x"})");
+  std::optional<ConfigFile::Change> change = file->reread();
+  ASSERT_TRUE(change && change->error);
+  std::string remark = config_refusal(*change->error);
+  ASSERT_EQ(::unlink((root->path() + "/config.json").c_str()), 0);
+  EXPECT_EQ(current_config_remark(*root, remark), "");
+  change = file->reread();
+  ASSERT_TRUE(change);
+  EXPECT_TRUE(change->is_removed);
+  EXPECT_FALSE(change->error);
+  EXPECT_EQ(file->now().rate_per_second, 5);
+  EXPECT_FALSE(file->reread());
+}
+
 }  // namespace
 }  // namespace warren::relay
