@@ -102,6 +102,7 @@ class Merging(Case):
         self.change("a", "printf '\\0a' > blob; rm d/one; echo changed > d/two")
         self.change("b", "printf '\\0b' > blob; echo changed > d/one; rm d/two")
         done = self.merge("a", "b", "--conflict=markers", status=1)
+        self.assertIn("session a-b: a, and 3 changes of b\n", done.stdout)  # not of d/two, which it deleted
         self.assertIn("<<<<<<< a\nof a\n=======\nof b\n>>>>>>> b\n", self.read("a-b", "text"))
         self.assertEqual(self.change("a-b", "od -An -c blob; od -An -c 'blob~b'").split(), ["\\0", "a", "\\0", "b"])
         self.assertEqual(self.read("a-b", "d/one") + self.read("a-b", "d/two"), "changed\nchanged\n")

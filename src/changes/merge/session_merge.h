@@ -32,6 +32,7 @@ struct SessionConflict {
   std::string why;
   std::string outcome;      // what was done about it; "" with kReport
   bool is_settled = false;  // by kFirst or kSecond: nothing remains to be done
+  bool has_second = false;  // by kMark: the second agent's version is there
 };
 
 struct SessionMerge {

@@ -297,7 +297,10 @@ Status SessionMerger::take_changed(const Job& given) {
       leave_out("it was left out");
       return Ok{};
     }
-    if (keep == Keep::kBoth) last().outcome = fmt::format("the version of {} is there", quote(options_.second));
+    if (keep == Keep::kBoth) {
+      last().outcome = fmt::format("the version of {} is there", quote(options_.second));
+      last().has_second = true;
+    }
     WARREN_TRY(copy_node(second_.merged, job.file.after->path, job.file.after->node, first_.merged, job.goal));
     forget();
     return Ok{};

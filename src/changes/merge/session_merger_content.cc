@@ -62,6 +62,7 @@ Status SessionMerger::merge_contents(const Job& job, const std::optional<std::st
     if (keep == Keep::kFirst) return Ok{};
     if (keep == Keep::kSecond) return replace(job, job.goal);
     last().outcome = "both versions are between conflict markers";
+    last().has_second = true;
   } else {
     report_.merged.push_back(job.goal);
   }
@@ -104,6 +105,7 @@ Status SessionMerger::put_beside(const Job& job, const std::string& path, Sessio
     WARREN_TRY(copy_node(second_.merged, job.file.after->path, job.file.after->node, first_.merged, beside));
     forget();
     conflict.outcome = fmt::format("the version of {} is {}", quote(options_.second), quote(beside));
+    conflict.has_second = true;
     return Ok{};
   }
   return Error(Code::kExists, fmt::format("there is no free name beside {} for the other version", quote(path)),

@@ -1,5 +1,6 @@
 // discard: drops an agent's changes to its base.
 #include <algorithm>
+#include <unordered_set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -91,10 +92,22 @@ Result<bool> agrees_to_drop(Context& context, const Arguments& args, const Dropp
         fmt::format("dropping changes needs --yes when standard input is not a terminal ({})", text_of(dropped)),
         "`warren diff` shows the changes");
   }
-  for (const TreeChange& change : dropped.files) context.err.line(change_line(change));
+  for (const TreeChange& change : dropped.files) {
+    std::string note = metadata_note(change);
+    context.err.line(change_line(change) + (note.empty() ? "" : fmt::format("  [{}]", note)));
+  }
   bool is_wanted = WARREN_TRY(ask_yes(context, fmt::format("Drop these changes permanently ({})?", text_of(dropped))));
   if (!is_wanted) context.err.line("nothing was dropped");
   return is_wanted;
+}
+
+// What no list shows is dropped, too, but not counted.
+void leave_uncounted(std::vector<TreeChange>& dropped, const std::vector<TreeChange>& every,
+                     const std::vector<TreeChange>& listed) {
+  std::unordered_set<std::string_view> unlisted;
+  for (const TreeChange& change : every) unlisted.insert(change.path);
+  for (const TreeChange& change : listed) unlisted.erase(change.path);
+  std::erase_if(dropped, [&](const TreeChange& change) { return unlisted.contains(change.path); });
 }
 
 Result<Exit> discard_asked(Context& context, const Arguments& args) {
@@ -110,10 +123,11 @@ Result<Exit> discard_asked(Context& context, const Arguments& args) {
     context.out.line("nothing to discard");
     return Exit::kOk;
   }
-  Dropped dropped = WARREN_TRY(describe_dropped(context, opened.overlay, all, std::move(changes), patterns));
+  Dropped dropped = WARREN_TRY(describe_dropped(context, opened.overlay, all, changes, patterns));
   if (!WARREN_TRY(agrees_to_drop(context, args, dropped))) return Exit::kFailed;
   const std::vector<TreeChange>* as_listed = args.has("yes") ? nullptr : &listed;  // the user has agreed to that
   dropped.files = WARREN_TRY(discard_changes(opened.overlay, filter, opened.agent.get(), as_listed));
+  leave_uncounted(dropped.files, listed, changes);
   WARREN_TRY(leave_out_git(opened.overlay, dropped.files, patterns));
   context.out.print("discarded: {}\n", text_of(dropped));
   return Exit::kOk;

@@ -60,9 +60,12 @@ void print_merged(Context& context, const MergedSessions& merged, OnMergeConflic
   for (const std::string& path : merged.report.merged) out.print("merged: {}\n", out.name(path));
   for (const std::string& branch : merged.report.branches)
     out.print("branch {}: the commits of {}\n", out.name(branch), out.name(merged.second));
-  std::size_t taken = merged.report.taken;
+  std::size_t taken = merged.report.taken + merged.report.merged.size();
   if (choice == OnMergeConflict::kSecond)
     taken += static_cast<std::size_t>(std::ranges::count_if(merged.report.conflicts, &SessionConflict::is_settled));
+  if (choice == OnMergeConflict::kMark)
+    taken += static_cast<std::size_t>(
+        std::ranges::count_if(merged.report.conflicts, [](const SessionConflict& one) { return one.has_second; }));
   out.print("session {}: {}, and {} of {}\n", out.name(merged.id), out.name(merged.first),
             taken == 1 ? "1 change" : fmt::format("{} changes", taken), out.name(merged.second));
   out.print("  warren diff {}    shows all of it\n", out.name(merged.id));
