@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
+
 namespace warren {
 namespace {
 
@@ -25,7 +27,8 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string nearest(std::string_view typed, const std::vector<std::string_view>& known) {
   constexpr std::size_t kWordBytes = 64;  // longer words are not misspelled commands; keeps the comparison cheap
-  if (typed.size() > kWordBytes) return "";
+  bool is_number = std::all_of(typed.begin(), typed.end(), is_digit);  // another number is another thing
+  if (is_number || typed.size() > kWordBytes) return "";
   std::string_view best;
   std::size_t best_distance = std::max<std::size_t>(1, typed.size() / 3) + 1;
   for (std::string_view word : known) {

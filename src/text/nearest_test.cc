@@ -15,6 +15,7 @@ TEST(Nearest, AnotherWordIsNot) {
   EXPECT_EQ(nearest("mount", {"diff", "apply"}), "");
   EXPECT_EQ(nearest(std::string(100, 'a'), {std::string(99, 'a')}), "");
   EXPECT_EQ(nearest("x", {}), "");
+  EXPECT_EQ(nearest("11", {"1", "12", "fix"}), "");
 }
 
 }  // namespace

@@ -264,7 +264,9 @@ class Ending(Commands):
 
     def test_umount_by_the_agents_id(self):
         self.assertIn("agent 'a' is not mounted", self.warren("umount", "a")[2])
-        point = self.world.mount()
+        point = self.world.mount("point")
+        status, _, said = self.warren("umount", "poin")
+        self.assertEqual((status, said), (1, "warren: there is no directory and no agent 'poin'\nhint: did you mean 'point'?\n"))
         self.assertEqual(self.warren("umount", "a"), (0, "", ""))
         self.assertFalse(os.path.ismount(point))
         self.world.mount("one")

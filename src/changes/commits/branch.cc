@@ -78,6 +78,7 @@ class BranchCommit {
       if (is_written) WARREN_TRY(write_for_git(overlay_, *file.after, *host, name_of(file.after->path), content));
       if (is_written) written += name_of(file.after->path) + '\0';
     }
+    if (files_.empty()) return Error(Code::kInvalid, "nothing to commit: the agent has no changes");
     if (removed.empty() && written.empty())
       return Error(Code::kInvalid, "nothing to commit: git ignores all of the changes or cannot store them");
     // Removals first: files may have swapped names.

@@ -69,6 +69,13 @@ Result<bool> is_path_in(const std::string& session, const std::string& word, Clo
   return paths.ok() && check_paths(opened.overlay, *paths, {}).ok();
 }
 
+// A new agent has no base, so there would be no changes.
+Error is_no_session(Error error) {
+  bool offers_new = error.hint().starts_with("`warren init ");
+  return offers_new ? std::move(error).with_hint("`warren run` starts a session; `warren sessions` lists them")
+                    : std::move(error);
+}
+
 Result<bool> is_host_path(const std::string& word) {
   if (is_pattern(word)) return true;
   return WARREN_TRY(find_host_file(word))
@@ -137,9 +144,13 @@ Result<Arguments> with_session_and_paths(const Arguments& args, Clock& clock) {
                  fmt::format("{} is not an agent, and there are several sessions of this directory", quote(word)),
                  fmt::format("give the ID before a PATH; newest first: {}", fmt::join(found, ", ")));
   }
-  if (found.size() != 1) return with_session_here(args);
-  std::string session = fmt::format("{}{}", kSessionPrefix, found.front());
-  if (!WARREN_TRY(is_path_in(session, word, clock))) return with_session_here(args);
+  std::string session = found.size() == 1 ? fmt::format("{}{}", kSessionPrefix, found.front()) : "";
+  bool is_path = !session.empty() && WARREN_TRY(is_path_in(session, word, clock));
+  if (!is_path) {
+    Result<std::string> located = locate_agent(word);
+    if (!located.ok()) return is_no_session(std::move(located).take_error());
+    return with_session_here(args);
+  }
   Arguments whole = args;
   whole.add("ID", session);
   whole.add_first("PATH", word);

@@ -19,6 +19,7 @@
 #include "os/files/mount_table.h"
 #include "os/files/mount_users.h"
 #include "session/served_agent.h"
+#include "text/nearest.h"
 
 namespace warren::cli {
 namespace {
@@ -128,16 +129,29 @@ Status unmount_if_unused(const std::string& given, const std::string& dir) {
   }
 }
 
+Error is_unknown(const std::string& given, const std::vector<Running>& running) {
+  std::vector<std::string_view> known;
+  for (const Running& one : running) {
+    std::string_view name = base_name(one.agent);
+    if (name.ends_with(".db")) name.remove_suffix(3);
+    if (one.kind == "mount") known.insert(known.end(), {name, base_name(one.dir)});
+  }
+  std::string meant = nearest(given, known);
+  return {Code::kNotFound, fmt::format("there is no directory and no agent {}", quote(given)),
+          meant.empty() ? "`warren mount` lists mounts" : fmt::format("did you mean {}?", quote(meant))};
+}
+
 // The directory that an agent is mounted on, if `given` is not a directory but an agent's id. kConflict if there are
 // several.
 Result<std::string> mount_of(const std::string& given) {
   if (!is_agent_id(session_id_of(given))) return given;
   Result<std::optional<struct stat>> there = find_host_link(given);
   if (!there.ok() || *there) return given;  // a mount that does not answer is a mount, too
-  Result<std::string> file = locate_agent(given);
-  if (file.ok()) file = canonical_host_path(*file);
-  if (!file.ok()) return given;
   std::vector<Running> running = WARREN_TRY(list_running());
+  Result<std::string> file = locate_agent(given);
+  if (!file.ok()) return is_unknown(given, running);
+  file = canonical_host_path(*file);
+  if (!file.ok()) return given;
   std::vector<std::string> dirs;
   for (const Running& one : running) {
     Result<std::string> mounted = canonical_host_path(one.agent);
@@ -151,7 +165,7 @@ Result<std::string> mount_of(const std::string& given) {
 }
 
 Result<Exit> run_umount(Context& context, const Arguments& args) {
-  std::string given = args.get("DIR");
+  std::string given = args.get("DIR|ID");
   if (!is_dead_mount(given)) given = WARREN_TRY(mount_of(given));
   bool dead = is_dead_mount(given);
   std::string dir = WARREN_TRY(resolve_mount_point(given).within(fmt::format("unmount {}", quote(given))));
@@ -186,7 +200,7 @@ Command make_umount() {
       .details =
           "Returns once everything is written and the agent is a single file again. Fails, and leaves it mounted, if "
           "the latest changes cannot be stored.",
-      .positionals = {{.name = "DIR",
+      .positionals = {{.name = "DIR|ID",
                        .help = "the directory it is mounted on, or the agent's id",
                        .suggest = Suggest::kHostDirs}},
       .options = {{.name = "lazy",

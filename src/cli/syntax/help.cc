@@ -121,7 +121,9 @@ std::string usage(std::span<const Command* const> path, Dialect dialect, bool is
       if (is_optional(positional) && (is_short || !is_shown_before_another)) continue;
       out += " " + spelled(positional, dialect);
     }
-    if (is_last && !command.subcommands.empty()) out += dialect == Dialect::kWarren ? " COMMAND" : " <COMMAND>";
+    bool takes_command = is_last && !command.subcommands.empty();
+    if (takes_command && dialect == Dialect::kAgentFs) out += " <COMMAND>";
+    else if (takes_command) out += command.handler == nullptr ? " COMMAND" : " [COMMAND]";
   }
   return out;
 }

@@ -37,6 +37,8 @@ std::string message(const UsageError& error) {
   std::string where = error.option != nullptr ? option_of(error) : std::string(error.positionals.front()->name);
   const auto& choices = choices_of(error);
   if (choices.empty()) return fmt::format("{}: {}", where, error.reason);
+  if (choices.size() == 1)
+    return fmt::format("{}: {}: must be {}", where, quote(error.subject), quote(choices.front()));
   return fmt::format("{}: {} is not one of {}", where, quote(error.subject), fmt::join(choices, ", "));
 }
 
