@@ -254,8 +254,8 @@ Status Agent::open_base(const std::string& base_path, const AgentOptions& option
         base.error().code(),
         fmt::format("cannot open {}, the base of {}: {}", quote(base_path), quote(store_->path()),
                     base.error().message()),
-        "restore the directory: the agent's changes are in its file, and are shown again with it; with an empty "
-        "directory in its place, `warren apply ID --to DIR` writes the agent's changes to DIR; `--exclude` leaves out "
+        "put the directory back to see the changes again: they are in the agent's file; with an empty directory in its "
+        "place, `warren apply ID --to DIR` writes the agent's changes to DIR; `--exclude` leaves out "
         "large files that the agent has only in part");
   }
   overlay->base = std::move(base).take_value();

@@ -110,7 +110,7 @@ TEST_F(AuditTrailTest, AnEmptiedOrOlderCopyThatIsMovedIntoPlaceIsFoundByTheNoteA
   std::filesystem::copy_file(path_, newest);
   EXPECT_EQ(verify(), "");
   std::filesystem::rename(older, path_);
-  EXPECT_THAT(verify(), HasSubstr("rows 2 to 2 are missing, which Warren's own note about this path has seen"));
+  EXPECT_THAT(verify(), HasSubstr("row 2 is missing, although Warren's own note about this path recorded it"));
   {
     auto database = Database::open(newest, {.mode = OpenMode::kReadWrite}).take_value();
     ASSERT_OK(database->execute("DELETE FROM wr_audit; DELETE FROM wr_meta WHERE key = 'audit'"));

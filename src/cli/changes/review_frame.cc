@@ -32,14 +32,14 @@ const std::vector<std::string_view>& help_lines() {
       "  < and >            move the patch sideways",
       "  space              take or leave the change, the directory, or the part",
       "  a, n               take all changes without conflicts; take none",
-      "                     (a conflict as it was when you left it)",
+      "                     (a conflict that you left is taken as before)",
       "  m                  take a conflict merged with the version in the base",
       "  b                  take both versions of a conflict, between conflict markers",
       "  enter              apply what is taken: asks first",
       "  q, ^C              quit: nothing is written",
       "",
       "  [x] taken   [~] a part of it   [ ] left   [b] both, between conflict markers",
-      "  ! in conflict with the base: what that changed elsewhere in the file stays",
+      "  ! in conflict with the base: the base's other changes to the file are kept",
       "",
       "Any key goes back."};
   return kLines;
@@ -142,11 +142,13 @@ std::string_view conflict_text(const Review& review, std::size_t row) {
   return review.has_markers(change) ? "merged, with conflict markers" : "merged with the base";
 }
 
+std::string rows_below(std::size_t count) { return count == 1 ? "1 row below" : fmt::format("{} rows below", count); }
+
 // The first line of the right side: what the change is.
 std::string patch_title(const Output& out, const Review& review, const ReviewView& view, std::size_t row,
                         std::size_t columns) {
   const TreeChange* change = review.change_of(row);
-  if (change == nullptr) return fit(fmt::format("{} rows below", review.rows()[row].below), columns);
+  if (change == nullptr) return fit(rows_below(review.rows()[row].below), columns);
   const std::string* conflict = review.conflict_of(*review.rows()[row].change);
   std::string text = fmt::format("{} {}", change->letter(), path_in_line(change->path));
   if (change->kind == TreeChangeKind::kRenamed)

@@ -11,6 +11,10 @@
 namespace warren {
 namespace {
 
+std::string missing_rows(std::int64_t from, std::int64_t to) {
+  return from == to ? fmt::format("row {} is missing", from) : fmt::format("rows {} to {} are missing", from, to);
+}
+
 constexpr std::size_t kCheckPage = 200;
 constexpr std::size_t kSuccessionsMax = 10;
 
@@ -70,9 +74,10 @@ class AuditChecker {
     for (const AuditPoint& point : points_) {
       if (point.seq > head_.seq) {
         return AuditFault{.seq = head_.seq + 1,
-                          .why = fmt::format("rows {} to {} are missing, which {} has seen: the end was cut off, or an "
-                                             "older copy of the file was put in its place",
-                                             head_.seq + 1, point.seq, point.where),
+                          .why = fmt::format("{}, although {} recorded {}: the end was cut off, or an older copy of "
+                                             "the file was put in its place",
+                                             missing_rows(head_.seq + 1, point.seq), point.where,
+                                             head_.seq + 1 == point.seq ? "it" : "them"),
                           .is_replacement = true};
       }
     }

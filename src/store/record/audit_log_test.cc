@@ -191,7 +191,8 @@ TEST_F(AuditLogTest, ACutTailAndAnOlderCopyAreFoundByAPoint) {
   EXPECT_EQ(fault({test_key('k')}, {point}), "");
   forge("DELETE FROM wr_audit WHERE seq > 3");
   EXPECT_EQ(fault(), "");  // nobody remembers
-  EXPECT_THAT(fault({test_key('k')}, {point}), HasSubstr("4: rows 4 to 5 are missing, which the anchor has seen"));
+  EXPECT_THAT(fault({test_key('k')}, {point}),
+              HasSubstr("4: rows 4 to 5 are missing, although the anchor recorded them"));
   store_ = open(OpenMode::kReadWrite, {test_key('k')});  // which has not seen them
   append(4);
   EXPECT_THAT(fault({test_key('k')}, {point}), HasSubstr("5: it is not the row that the anchor has seen"));
