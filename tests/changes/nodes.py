@@ -110,6 +110,18 @@ class OtherFilesystems(Case):
         self.assertEqual((self.read("keep"), self.read("file")), ("new file\n",) * 2)
         self.assertEqual(self.w.changes(), [])
 
+    def test_a_directory_that_is_mounted_inside_itself_is_not_entered(self):
+        (self.base / "bound/again").mkdir()
+        self.mount("--bind", self.base / "bound", "bound/again")
+        said = self.w.fails("fs", self.w.id, "write", "/bound/again/f", input=b"new\n")
+        self.assertIn("'/bound/again' is a directory above it, mounted again", said)
+        def look(p):
+            self.assertRaises(OSError, os.listdir, p / "bound/again")
+            (p / "bound/f").write_text("new\n")
+        self.change(look)
+        self.w.warren("apply", self.w.id)
+        self.assertEqual(self.read("bound/f"), "new\n")
+
     def test_a_change_that_would_move_a_mount_point_is_refused(self):
         self.change(lambda p: shutil.rmtree(p / "d"))
         self.refuses("'/d/m' is a mount point")

@@ -8,6 +8,7 @@
 #include "fs/list_dir.h"
 #include "fs/overlay/overlay_change.h"
 #include "fs/path_ops.h"
+#include "fs/walked_dirs.h"
 
 namespace warren {
 namespace {
@@ -114,6 +115,10 @@ Result<Attributes> OverlayFs::shown_upper(Inode parent, std::string_view name, A
     if (copy) found.nlink += copy->hidden_names;
     return found;
   }
+  auto before = dirs_.find(found.inode);
+  bool has_moved = before != dirs_.end() && (before->second.parent != parent || before->second.name != name);
+  if (has_moved) WARREN_TRY(check_one_name(upper(), top, path_of(parent, name)));
+  if (is_within(parent, found.inode)) return has_two_names(path_of(parent, name));
   std::optional<Inode> through;
   if (!opaque_.contains(top)) {
     auto known = dirs_.find(found.inode);
@@ -143,6 +148,10 @@ Result<Attributes> OverlayFs::shown_base(Inode parent, std::string_view name, At
   removed_.erase(found.inode);
   forget_host(found);
   if (found.is_directory()) {
+    if (is_within(parent, found.inode)) {
+      return Error(Code::kUnsupported,
+                   fmt::format("{} is a directory above it, mounted again", quote_path(path_of(parent, name))));
+    }
     know_dir(found.inode, parent, name, found.inode);
     found.nlink = WARREN_TRY(count_links(found.inode, found));
     return found;
