@@ -11,6 +11,7 @@
 #include "fs/encrypted.h"
 #include "fs/list_dir.h"
 #include "fs/path_ops.h"
+#include "fs/walked_dirs.h"
 #include "os/files/host_files.h"
 #include "store/files/sqlite_fs.h"
 #include "store/record/journal_position.h"
@@ -207,10 +208,12 @@ Status CatchUp::plan_tree(const IndexedTree& tree) {
 
 // Without recursion: a tree can be deep. A directory that cannot be read has no files for us.
 Status CatchUp::list_below(const IndexedTree& tree, Inode dir, const std::string& path, FoundFiles& files) {
+  WalkedDirs walked(*tree.fs);
   std::vector<std::pair<Inode, std::string>> left{{dir, path}};
   while (!left.empty()) {
     auto [inode, at] = std::move(left.back());
     left.pop_back();
+    WARREN_TRY(of_agent(walked.enter(inode, at)));
     Result<std::vector<DirEntry>> entries = list_dir(*tree.fs, inode, DirDetail::kAttributes);
     if (!entries.ok() && (is_gone(entries.error()) || entries.error().code() == Code::kDenied)) continue;
     if (!entries.ok()) return of_agent(Status(std::move(entries).take_error()));

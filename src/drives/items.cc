@@ -15,6 +15,7 @@
 #include "fs/mounts/mount_points.h"
 #include "fs/path_ops.h"
 #include "fs/stoppable_remove.h"
+#include "fs/walked_dirs.h"
 
 namespace warren {
 namespace {
@@ -198,17 +199,19 @@ Status Items::walk_items(const Ref& top, const Visitor& visit) {
     WARREN_TRY(visit(top, *start));
     return Ok{};
   }
-  std::vector<Ref> left{top};
+  WalkedDirs walked(view_);
+  std::vector<std::pair<Ref, Inode>> left{{top, start->inode}};
   while (!left.empty()) {
-    Ref dir = std::move(left.back());
+    auto [dir, inode] = std::move(left.back());
     left.pop_back();
+    WARREN_TRY(walked.enter(inode, to_string(dir)));
     Result<std::vector<Entry>> entries = list_in_unit(dir);
     bool may_be_missed =
         !entries.ok() && dir != top && (entries.error().code() == Code::kDenied || is_gone(entries.error()));
     if (may_be_missed) continue;
     std::vector<Entry> all = WARREN_TRY(std::move(entries));
     for (const Entry& entry : all) {
-      if (entry.node.is_directory()) left.push_back(child_of(dir, entry.name));
+      if (entry.node.is_directory()) left.emplace_back(child_of(dir, entry.name), entry.node.inode);
       else if (!WARREN_TRY(visit(child_of(dir, entry.name), entry.node))) return Ok{};
     }
   }

@@ -1,6 +1,7 @@
 #include "fs/tree_ops.h"
 
 #include <algorithm>
+#include <unordered_set>
 #include <vector>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include "fs/list_dir.h"
 #include "fs/mounts/mount_points.h"
 #include "fs/stoppable_remove.h"
+#include "fs/walked_dirs.h"
 
 namespace warren {
 namespace {
@@ -55,7 +57,7 @@ class TreeRemover {
 
   Status run(std::unique_ptr<Unit> unit, Doomed top) {
     unit_ = std::move(unit);
-    stack_.push_back(std::move(top));
+    WARREN_TRY(push(std::move(top)));
     while (!stack_.empty()) {
       std::vector<DirEntry> page = WARREN_TRY(first_page(stack_.back().inode));
       if (page.empty()) {
@@ -72,6 +74,13 @@ class TreeRemover {
   static constexpr std::size_t kPage = 128;
   static constexpr int kFailuresInARow = 1000;
 
+  Status push(Doomed dir) {
+    bool is_new = on_stack_.insert(dir.inode).second;
+    if (!is_new) WARREN_TRY(check_one_name(fs_, dir.inode, dir.name).within(doing("remove", path_)));
+    stack_.push_back(std::move(dir));
+    return Ok{};
+  }
+
   Result<std::vector<DirEntry>> first_page(Inode dir) {
     Result<std::unique_ptr<DirStream>> stream = fs_.open_dir(dir);
     if (!stream.ok() && is_gone(stream.error())) return std::vector<DirEntry>();
@@ -83,7 +92,7 @@ class TreeRemover {
     for (const DirEntry& entry : page) {
       WARREN_TRY(check_stopped());
       if (entry.type == S_IFDIR) {
-        stack_.push_back({.parent = dir, .name = entry.name, .inode = entry.inode});
+        WARREN_TRY(push({.parent = dir, .name = entry.name, .inode = entry.inode}));
       } else {
         WARREN_TRY(removed(fs_.unlink(dir, entry.name)));
       }
@@ -95,11 +104,12 @@ class TreeRemover {
     WARREN_TRY(check_stopped());
     Doomed top = std::move(stack_.back());
     stack_.pop_back();
+    on_stack_.erase(top.inode);
     Status status = fs_.remove_dir(top.parent, top.name);
     // Something may have been added meanwhile; or it is not gone, and only the right to remove it is missing.
     bool is_left = !status.ok() && (status.error().code() == Code::kNotEmpty ||
                                     (is_gone(status.error()) && fs_.lookup(top.parent, top.name).ok()));
-    if (is_left) stack_.push_back(std::move(top));
+    if (is_left) WARREN_TRY(push(std::move(top)));
     return removed(std::move(status));
   }
 
@@ -132,6 +142,7 @@ class TreeRemover {
   const std::function<Status()>& check_;
   std::unique_ptr<Unit> unit_;
   std::vector<Doomed> stack_;
+  std::unordered_set<Inode> on_stack_;
   std::size_t count_ = 0;
   std::size_t gone_ = 0;
   int failures_ = 0;  // since something could be removed
@@ -143,6 +154,8 @@ Status walk(FileSystem& fs, std::string_view path, const WalkVisitor& visit, con
   WalkEntry start = WARREN_TRY(start_of(fs, path, options.follow));
   WalkNext next = WARREN_TRY(visit(start));
   if (next != WalkNext::kContinue || !start.attributes.is_directory()) return Ok{};
+  WalkedDirs walked(fs);
+  WARREN_TRY(walked.enter(start.attributes.inode, start.path));
   std::vector<Level> levels;
   Level first = WARREN_TRY(enter(fs, start.path, start.attributes.inode));
   levels.push_back(std::move(first));
@@ -157,6 +170,7 @@ Status walk(FileSystem& fs, std::string_view path, const WalkVisitor& visit, con
     next = WARREN_TRY(visit(entry));
     if (next == WalkNext::kStop) return Ok{};
     if (next == WalkNext::kSkip || !entry.attributes.is_directory()) continue;
+    WARREN_TRY(walked.enter(entry.attributes.inode, entry.path));
     if (levels.size() >= static_cast<std::size_t>(options.depth_max)) {
       return Error(Code::kLimit,
                    fmt::format("{} is more than {} directories deep", quote_path(entry.path), options.depth_max));

@@ -29,7 +29,8 @@ using WalkVisitor = std::function<Result<WalkNext>(const WalkEntry&)>;
 // Calls `visit` for the start and everything below it: a directory before its entries, entries in byte order of their
 // names. Nothing is locked during `visit`, so it may change the tree; each directory is read in one state when the walk
 // enters it, and skipped if it was removed by then. An error from `visit` ends the walk and is returned. Holds the
-// names of one directory per level.
+// names of one directory per level, and the numbers of all directories. kCorrupt if one has two names
+// (fs/walked_dirs.h).
 Status walk(FileSystem& fs, std::string_view path, const WalkVisitor& visit, const WalkOptions& options = {});
 
 enum class Recursive { kNo, kYes };

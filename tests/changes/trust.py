@@ -6,6 +6,7 @@
 import json
 import os
 import pathlib
+import resource
 import shutil
 import sqlite3
 import stat
@@ -434,6 +435,83 @@ class Rows(Case):
                 for words in (("diff",), ("discard", "--yes"), ("apply",)):
                     self.assertIn("the agent file names 'foo' as a path of the base", self.w.fails(*words, self.w.id, timeout=60))
         self.assertEqual(self.read("a"), "1\n")
+
+
+class TwoNames(Case):
+    """A directory with two names, and even inside itself: every command ends, with an error that says what to do."""
+
+    def limited(self):
+        resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+
+    def sql(self, file, statement, rows):
+        database = sqlite3.connect(file)
+        database.executemany(statement, rows)
+        database.commit()
+        database.close()
+
+    def node(self, file, name):
+        database = sqlite3.connect(file)
+        (found,) = database.execute("SELECT ino FROM fs_dentry WHERE name = ?", (name,)).fetchone()
+        database.close()
+        return found
+
+    def put_inside_itself(self, id, file):
+        """/n/m has many names that lead to /n: a walk would double with each level."""
+        self.w.warren("fs", id, "mkdir", "/n")
+        self.w.warren("fs", id, "mkdir", "/n/m")
+        self.w.warren("fs", id, "write", "/n/m/file", input=b"hello\n")
+        self.w.warren("checkpoint", id, "take", "before")
+        rows = [(f"again{i}", self.node(file, "m"), self.node(file, "n")) for i in range(20)]
+        self.sql(file, "INSERT INTO fs_dentry (name, parent_ino, ino) VALUES (?, ?, ?)", rows)
+
+    def assert_ends(self, *words):
+        with self.subTest(words):
+            done = self.w.run(*words, preexec_fn=self.limited)
+            said = done.stderr.decode(errors="replace")
+            self.assertGreater(done.returncode, 0, said)
+            self.assertIn("has another name, too", said)
+            self.assertIn("`warren fsck`", said)
+
+    def test_a_directory_inside_itself_ends_every_command(self):
+        self.fill(a="1\n")
+        self.put_inside_itself(self.w.id, self.w.file)
+        id, out = self.w.id, self.w.root / "out"
+        for words in (("diff", id), ("apply", "-n", id), ("apply", id), ("discard", "--yes", id, "/a"), ("apply", "--to", out, id),
+                      ("fs", id, "find", "/"), ("fs", id, "ls", "-R", "/"), ("fs", id, "tree", "/"), ("fs", id, "du", "/"),
+                      ("fs", id, "grep", "hello", "/"), ("fs", id, "get", "/n", out), ("fs", id, "cp", "-r", "/n", "/copy"),
+                      ("fs", id, "rm", "-r", "/n"), ("checkpoint", id, "diff", "before")):
+            self.assert_ends(*words)
+
+        def look(point):
+            for folder, _, _ in os.walk(point):
+                self.assertLess(folder.count("again"), 2)
+            self.assertEqual(sorted(os.listdir(point)), ["a", "n"])  # it is still served
+        self.w.change(look)
+        self.w.warren("fsck", "--repair", self.w.id)
+        self.assertEqual(self.w.changes(), ["A d /n", "A d /n/m", "A f /n/m/file"])
+
+    def test_a_directory_inside_itself_without_a_base(self):
+        self.w.warren("init", "plain")
+        file = self.w.home / ".agentfs" / "plain.db"
+        self.put_inside_itself("plain", file)
+        out = self.w.root / "out"
+        for words in (("find", "/"), ("ls", "-R", "/"), ("tree", "/"), ("du", "/"), ("grep", "hello", "/"), ("get", "/n", out),
+                      ("cp", "-r", "/n", "/copy"), ("rm", "-r", "/n")):
+            self.assert_ends("fs", "plain", *words)
+        for words in (("diff", "before"), ("restore", "before", "/n")):
+            self.assert_ends("checkpoint", "plain", *words)
+        self.w.warren("fsck", "--repair", "plain")
+        self.assertEqual(self.w.warren("fs", "plain", "find", "/"), b"/\n/n\n/n/m\n/n/m/file\n")
+
+    def test_directories_that_all_have_two_names(self):
+        self.fill(a="1\n")
+        self.fs("mkdir", "-p", "/" + "/".join(f"d{i}" for i in range(40)))
+        database = sqlite3.connect(self.w.file)
+        rows = database.execute("SELECT 'other ' || name, parent_ino, ino FROM fs_dentry WHERE name LIKE 'd%'").fetchall()
+        database.close()
+        self.assertEqual(len(rows), 40)
+        self.sql(self.w.file, "INSERT INTO fs_dentry (name, parent_ino, ino) VALUES (?, ?, ?)", rows)
+        self.assert_ends("diff", self.w.id)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "base/path.h"
 #include "fs/path_ops.h"
+#include "fs/walked_dirs.h"
 
 namespace warren {
 namespace {
@@ -18,7 +19,8 @@ namespace {
 // One put_back: the trees, and where files with several names were put first.
 class PuttingBack {
  public:
-  PuttingBack(FileSystem& from, FileSystem& to, const PrepareFile& prepare) : from_(from), to_(to), prepare_(prepare) {}
+  PuttingBack(FileSystem& from, FileSystem& to, const PrepareFile& prepare)
+      : from_(from), to_(to), prepare_(prepare), walked_(from) {}
 
   Status put(const std::string& path, int depth = 0);
   Status make_parents(std::string_view path);
@@ -36,6 +38,7 @@ class PuttingBack {
   FileSystem& from_;
   FileSystem& to_;
   const PrepareFile& prepare_;
+  WalkedDirs walked_;                    // of `from`
   std::map<Inode, std::string> linked_;  // files of `from` with several names, and where they were put first
 };
 
@@ -91,6 +94,7 @@ Status PuttingBack::put(const std::string& path, int depth) {
 
 Status PuttingBack::put_dir(const std::string& path, const std::optional<Attributes>& there, const Attributes& source,
                             int depth) {
+  if (path != "/") WARREN_TRY(walked_.enter(source.inode, path));
   if (!there) WARREN_TRY(make_dir(to_, path, {.mode = source.mode & 07777U, .owner = source.owner}));
   std::vector<std::string> wanted = WARREN_TRY(read_dir(from_, path));
   std::vector<std::string> found = WARREN_TRY(read_dir(to_, path));

@@ -10,6 +10,7 @@
 #include "fs/encrypted.h"
 #include "fs/list_dir.h"
 #include "fs/path_ops.h"
+#include "fs/walked_dirs.h"
 #include "store/files/sqlite_fs.h"
 
 namespace warren {
@@ -230,10 +231,12 @@ Status SemanticIndex::look_at_everything() {
 
 // Directories are listed whole, without recursion: a tree can be deep.
 Status SemanticIndex::look_at_dir(Inode dir, const std::string& path, std::map<std::string, Attributes>& found) {
+  WalkedDirs walked(fs_);
   std::vector<std::pair<Inode, std::string>> left{{dir, path}};
   while (!left.empty()) {
     auto [inode, at] = std::move(left.back());
     left.pop_back();
+    WARREN_TRY(walked.enter(inode, at));
     for (DirEntry& entry : WARREN_TRY(list_dir(fs_, inode, DirDetail::kAttributes))) {
       if (!entry.attributes) continue;
       std::string below = join_path(at, entry.name);

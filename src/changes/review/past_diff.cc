@@ -14,6 +14,7 @@
 #include "changes/compare.h"
 #include "fs/path_ops.h"
 #include "fs/tree_ops.h"
+#include "fs/walked_dirs.h"
 #include "text/diff/git_patch.h"
 
 namespace warren {
@@ -21,14 +22,15 @@ namespace {
 
 class TreeComparison {
  public:
-  TreeComparison(FileSystem& before, FileSystem& after) : before_(before), after_(after) {}
+  TreeComparison(FileSystem& before, FileSystem& after)
+      : before_(before), after_(after), walked_before_(before), walked_after_(after) {}
 
   // Only directories among `touched` are entered, and only they are listed.
   void look_only_in(const std::vector<Inode>& touched) {
     touched_.emplace();
     for (Inode node : touched) touched_->insert(node.value);
   }
-  Status compare_trees(const std::string& path, int depth = 0);
+  Status compare_trees(const std::string& path, Inode dir_before, Inode dir_after, int depth = 0);
   Status compare_paths(const std::set<std::string>& paths);
   Result<std::vector<TreeChange>> take();
 
@@ -43,6 +45,8 @@ class TreeComparison {
 
   FileSystem& before_;
   FileSystem& after_;
+  WalkedDirs walked_before_;
+  WalkedDirs walked_after_;
   std::optional<std::unordered_set<std::uint64_t>> touched_;
   std::map<std::string, Attributes> deleted_;
   std::map<std::string, Attributes> added_;
@@ -100,8 +104,10 @@ Status TreeComparison::compare(const std::string& path, const std::optional<Attr
   return add_if_different(path, path, *before, *after, TreeChangeKind::kModified);
 }
 
-Status TreeComparison::compare_trees(const std::string& path, int depth) {
+Status TreeComparison::compare_trees(const std::string& path, Inode dir_before, Inode dir_after, int depth) {
   if (depth > limits::kTreeDepth) return Error(Code::kLimit, "directories are nested too deep");
+  WARREN_TRY(walked_before_.enter(dir_before, path));
+  WARREN_TRY(walked_after_.enter(dir_after, path));
   std::map<std::string, std::pair<std::optional<Attributes>, std::optional<Attributes>>> names;
   std::vector<NamedAttributes> was = WARREN_TRY(read_dir_plus(before_, path));
   std::vector<NamedAttributes> is = WARREN_TRY(read_dir_plus(after_, path));
@@ -113,7 +119,7 @@ Status TreeComparison::compare_trees(const std::string& path, int depth) {
     WARREN_TRY(compare(below, before, after));
     if (!before || !after || !before->is_directory() || !after->is_directory()) continue;
     bool may_differ = !touched_ || before->inode != after->inode || touched_->contains(after->inode.value);
-    if (may_differ) WARREN_TRY(compare_trees(below, depth + 1));
+    if (may_differ) WARREN_TRY(compare_trees(below, before->inode, after->inode, depth + 1));
   }
   return Ok{};
 }
@@ -311,7 +317,7 @@ Result<PastDiff> diff_checkpoints(const std::string& id_or_path, std::int64_t fr
       std::vector<Inode> touched = WARREN_TRY(list_touched_dirs(after, changed));
       comparison.look_only_in(touched);
     }
-    WARREN_TRY(comparison.compare_trees("/"));
+    WARREN_TRY(comparison.compare_trees("/", kRootInode, kRootInode));
   }
   diff.changes = WARREN_TRY(comparison.take());
   WARREN_TRY(compare_keys(before, after, diff));

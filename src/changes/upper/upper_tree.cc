@@ -9,6 +9,7 @@
 #include "changes/compare.h"
 #include "fs/list_dir.h"
 #include "fs/overlay/recorded.h"
+#include "fs/walked_dirs.h"
 
 namespace warren {
 
@@ -178,10 +179,12 @@ Status UpperTree::walk(UpperLayer& upper, TreeFinder& base) {
   root_node_.base_path = "/";
   root_node_.origin = find_origin(kRootInode);
   root_node_.there = WARREN_TRY(base.find("/"));
+  WalkedDirs walked(upper.fs());
   std::vector<UpperNode> pending{root_node_};
   while (!pending.empty()) {
     UpperNode dir = std::move(pending.back());
     pending.pop_back();
+    WARREN_TRY(walked.enter(dir.node.inode, dir.path));
     std::vector<DirEntry> entries = WARREN_TRY(list_dir(upper.fs(), dir.node.inode, DirDetail::kAttributes));
     for (const DirEntry& entry : entries) {
       UpperNode node = WARREN_TRY(look(dir, entry, base));

@@ -16,6 +16,7 @@
 #include "cli/show/expiry.h"
 #include "cli/show/text.h"
 #include "cli/syntax/values.h"
+#include "fs/walked_dirs.h"
 
 namespace warren::cli {
 namespace {
@@ -70,7 +71,7 @@ struct Lister {
   bool is_shown(std::string_view name) const { return shows_hidden || !name.starts_with('.'); }
 };
 
-Status list_one(Lister& lister, const std::string& path, std::deque<std::string>* pending) {
+Status list_one(Lister& lister, const std::string& path, WalkedDirs& walked, std::deque<std::string>* pending) {
   Listing listing = WARREN_TRY(list_path(lister.fs, path));
   for (const NamedAttributes& entry : listing.entries) {
     if (!listing.is_directory) {
@@ -80,7 +81,9 @@ Status list_one(Lister& lister, const std::string& path, std::deque<std::string>
     if (!lister.is_shown(entry.name)) continue;
     std::string full = join_path(path, entry.name);
     WARREN_TRY(lister.show(full, entry));
-    if (pending != nullptr && entry.attributes.is_directory()) pending->push_back(full);
+    if (pending == nullptr || !entry.attributes.is_directory()) continue;
+    WARREN_TRY(walked.enter(entry.attributes.inode, full));
+    pending->push_back(full);
   }
   return Ok{};
 }
@@ -94,6 +97,7 @@ Result<Exit> run_ls(Context& context, const Arguments& args) {
                 .is_json = args.has("json")};
   std::string start = WARREN_TRY(normalise_path(args.get("PATH")));
   bool is_recursive = args.has("recursive");
+  WalkedDirs walked(agent->fs());
   std::deque<std::string> pending{start};
   for (bool is_first = true; !pending.empty(); is_first = false) {
     std::string path = std::move(pending.front());
@@ -101,7 +105,7 @@ Result<Exit> run_ls(Context& context, const Arguments& args) {
     if (is_recursive && !lister.is_json) {
       context.out.print("{}{}:\n", is_first ? "" : "\n", context.out.name(path));
     }
-    WARREN_TRY(list_one(lister, path, is_recursive ? &pending : nullptr));
+    WARREN_TRY(list_one(lister, path, walked, is_recursive ? &pending : nullptr));
   }
   if (lister.is_json) context.out.json(lister.json);
   return end_reading(*agent);
@@ -147,6 +151,7 @@ struct TreeLevel {
 Status print_tree(Context& context, FileSystem& fs, const std::string& start, std::size_t depth_max,
                   TreeCounts& counts) {
   Output& out = context.out;
+  WalkedDirs walked(fs);
   std::vector<TreeLevel> levels;
   std::vector<NamedAttributes> top = WARREN_TRY(read_dir_plus(fs, start));
   levels.push_back({start, "", std::move(top)});
@@ -169,6 +174,7 @@ Status print_tree(Context& context, FileSystem& fs, const std::string& start, st
       continue;
     }
     ++counts.directories;
+    WARREN_TRY(walked.enter(entry.attributes.inode, path));
     if (levels.size() >= depth_max) continue;
     std::string prefix = level.prefix + (is_last ? "    " : "│   ");
     std::vector<NamedAttributes> below = WARREN_TRY(read_dir_plus(fs, path));

@@ -21,6 +21,7 @@
 #include "cli/show/call_output.h"
 #include "cli/show/timeline.h"
 #include "fs/path_ops.h"
+#include "fs/walked_dirs.h"
 #include "store/migrate.h"
 #include "store/schema.h"
 
@@ -114,6 +115,7 @@ Result<Exit> run_ls(Context& context, const Arguments& args) {
   context.err.print("Using agent: {}\n", context.err.name(args.get("ID_OR_PATH")));
   auto agent = WARREN_TRY(open(context, args, OpenMode::kReadOnly));
   if (args.get("FS_PATH") != "/") return Error(Code::kInvalid, "Only root directory (/) is currently supported");
+  WalkedDirs walked(agent->fs());
   std::deque<std::string> pending{""};
   while (!pending.empty()) {
     std::string prefix = std::move(pending.front());
@@ -123,7 +125,9 @@ Result<Exit> run_ls(Context& context, const Arguments& args) {
       bool is_dir = entry.attributes.is_directory();
       std::string path = prefix.empty() ? entry.name : fmt::format("{}/{}", prefix, entry.name);
       context.out.print("{} {}\n", is_dir ? 'd' : 'f', context.out.exact_name(path));
-      if (is_dir) pending.push_back(std::move(path));
+      if (!is_dir) continue;
+      WARREN_TRY(walked.enter(entry.attributes.inode, path));
+      pending.push_back(std::move(path));
     }
     WARREN_TRY(context.out.status());
   }
