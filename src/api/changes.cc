@@ -158,8 +158,10 @@ Result<std::vector<TreeChange>> list_applied(const AgentOverlay& overlay, const 
   std::vector<std::string> left;
   if (!options.excluded.empty()) {
     for (const Needs::Dependent& one : leave_with_excluded(chosen.all, filter_of({}, options.excluded), selection)) {
-      left.push_back(fmt::format("{} is left: it is not possible without {}, which is excluded",
-                                 quote(chosen.all[one.change].path), quote(chosen.all[one.because].path)));
+      std::string why = one.change == one.because ? "one of its two names is excluded"
+                                                  : fmt::format("it is not possible without {}, which is excluded",
+                                                                quote(chosen.all[one.because].path));
+      left.push_back(fmt::format("{} is left: {}", quote(chosen.all[one.change].path), why));
     }
   }
   selection.complete_for_apply();

@@ -39,10 +39,12 @@ std::vector<Needs::Dependent> leave_with_excluded(const std::vector<TreeChange>&
   std::vector<std::size_t> excluded;
   for (std::size_t i = 0; wanted && i < all.size(); ++i) {
     bool is_renamed = all[i].kind == TreeChangeKind::kRenamed;
-    if (!wanted(all[i].path) && !(is_renamed && wanted(all[i].base_path))) excluded.push_back(i);
+    if (!wanted(all[i].path) || (is_renamed && !wanted(all[i].base_path))) excluded.push_back(i);
   }
   if (excluded.empty()) return {};
   std::vector<Needs::Dependent> left = Needs(all).dependents_of(excluded);
+  for (std::size_t i : excluded) left.push_back({.change = i, .because = i});
+  std::ranges::sort(left, {}, &Needs::Dependent::change);
   std::erase_if(left, [&](const Needs::Dependent& one) { return !chosen.has(one.change); });
   for (const Needs::Dependent& one : left) chosen.leave(one.change);
   return left;

@@ -29,7 +29,8 @@ class Needs {
   std::vector<std::vector<std::size_t>> needed_by_;
 };
 
-// Takes out of `chosen` what cannot be written without a change that `wanted` excludes, and returns it.
+// Takes out of `chosen` what cannot be written without a change that `wanted` excludes, and renames of which it
+// excludes one name. Returns what it took out; such a rename is its own reason.
 std::vector<Needs::Dependent> leave_with_excluded(const std::vector<TreeChange>& all, const ChangeFilter& wanted,
                                                   Selection& chosen);
 

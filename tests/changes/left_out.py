@@ -5,6 +5,7 @@
 """
 import os
 import pathlib
+import shutil
 import sys
 import unittest
 
@@ -56,9 +57,36 @@ class LeftOut(Case):
 
     def test_a_conflict_that_was_not_named_is_asked_about_if_it_is_needed(self):
         self.delete_directory()
-        said = self.interactive("y\nn\nn\n", "--exclude", "/dir/f")
+        said = self.talk(["apply", "-i", self.w.id, "/di?"], b"y\nn\nn\n").decode()
         self.assertIn("D f /dir/f  (conflict: ", said)
         self.assertEqual(self.read("dir/f"), NEWER)
+
+    def delete_with_excluded(self, answers):
+        self.fill(dir__keep="k\n", dir__one="1\n", other="o\n")
+        self.w.change(lambda p: shutil.rmtree(p + "/dir"))
+        said = self.interactive(answers, "--exclude", "keep")
+        self.assertIn("left: D d /dir: not possible without D f /dir/keep, which is excluded\n", said)
+        self.assertIn("1 deleted", said)
+        self.assertEqual(os.listdir(self.base / "dir"), ["keep"])
+        self.assertEqual(self.w.changes(), ["D d /dir", "D f /dir/keep"])
+
+    def test_a_directory_stays_if_something_in_it_is_excluded(self):
+        self.delete_with_excluded("y\n")
+
+    def test_all_does_not_take_a_directory_with_something_excluded(self):
+        self.delete_with_excluded("a\n")
+
+    def test_a_rename_is_left_if_one_of_its_names_is_excluded(self):
+        self.fill(keep="k\n", old="1\n", other="o\n")
+        self.w.change(lambda p: (os.rename(p + "/keep", p + "/moved"), os.rename(p + "/old", p + "/keep.txt"),
+                                 overlaid.write(p + "/other", "agent\n")))
+        options = ("--exclude", "keep", "--exclude", "keep.txt")
+        dry = self.w.run("apply", "-n", *options, self.w.id).stderr.decode()
+        for said in (dry, self.interactive("q\n", *options), self.interactive("a\n", *options)):
+            for line in ("R f /keep -> /moved", "R f /old -> /keep.txt"):
+                self.assertIn(f"left: {line}: one of its two names is excluded\n", said)
+        self.assertEqual(sorted(os.listdir(self.base)), ["keep", "old", "other"])
+        self.assertEqual(self.read("other"), "agent\n")
 
     def test_a_directory_is_not_renamed_for_a_file_in_it(self):
         self.fill(src__f="old\n", src__g="old\n")

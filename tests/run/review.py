@@ -226,6 +226,22 @@ class Reviewing(Case):
         self.assertEqual((self.base / "gone/f").read_text(), "newer work of the user\n")
         self.assertIn("D d /gone", self.w.warren("diff", "fix").stdout)
 
+    def test_what_is_excluded_is_not_deleted_with_its_directory(self):
+        (self.base / "gone").mkdir()
+        for name in ("keep", "one"):
+            (self.base / "gone" / name).write_text("old\n")
+        self.change("rm -r gone")
+        self.start("--exclude", "keep", "fix")
+        self.see("0 of 1 taken")
+        self.keys("a")
+        self.see("1 of 1 taken")
+        self.keys("Enter")
+        self.see("Apply 1 of 1 changes? [y/N]")
+        self.keys("y")
+        self.see("ended with 0")
+        self.see("left: D d /gone: not possible without D f /gone/keep, which is excluded")
+        self.assertEqual(os.listdir(self.base / "gone"), ["keep"])
+
     def test_a_directory_is_taken_with_a_conflict_only_if_that_is_taken_by_itself(self):
         self.delete_a_directory()
         self.keys("j", "Space")

@@ -46,18 +46,15 @@ bool Review::Decision::has(PartChoice choice) const {
   return false;
 }
 
-Review::Review(const std::vector<TreeChange>& all, const ChangeFilter& filter,
-               const std::vector<ApplyConflict>& conflicts)
+Review::Review(const std::vector<TreeChange>& all, Selection offered, const std::vector<ApplyConflict>& conflicts)
     : all_(all), decisions_(all.size()), needs_(all), implied_(all.size(), false) {
-  Selection listed(all);
-  listed.take_if(filter);
-  listed.complete_for_apply();
+  offered.complete_for_apply();
   std::unordered_map<std::string_view, std::string> why;
   for (const ApplyConflict& conflict : conflicts) why.emplace(conflict.path, conflict.why);
   Node top;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const TreeChange& change = all[i];
-    if (!listed.has(i)) continue;
+    if (!offered.has(i)) continue;
     decisions_[i].is_listed = true;
     auto conflict = why.find(change.path);
     if (conflict != why.end()) conflicts_.emplace(change.path, conflict->second);

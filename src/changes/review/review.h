@@ -2,8 +2,8 @@
 //
 // Nothing is taken at first. A file with parts (changes/review/parts.h) can be taken in part, once its parts are known.
 // Changes in conflict with the base are taken one by one only, never together with others, and neither are changes that
-// need one of them which is left (changes/needs.h). What the taken changes need besides counts as taken, and to leave
-// it is to leave them.
+// need one of them which is left (changes/needs.h). Whatever a taken change needs counts as taken; leaving it
+// leaves that change.
 #pragma once
 
 #include <cstddef>
@@ -43,9 +43,9 @@ class Review {
     std::size_t marked = 0;     // those with conflict markers
   };
 
-  // Lists also what the changes of the filter need. A directory with more rows than limits::kReviewOpenRows below it is
+  // Lists also what the offered changes need. A directory with more rows than limits::kReviewOpenRows below it is
   // folded at first.
-  Review(const std::vector<TreeChange>& all, const ChangeFilter& filter, const std::vector<ApplyConflict>& conflicts);
+  Review(const std::vector<TreeChange>& all, Selection offered, const std::vector<ApplyConflict>& conflicts);
 
   const std::vector<Row>& rows() const { return rows_; }  // each directory before what is below it
   std::vector<std::size_t> visible() const;               // those that are not in a folded directory

@@ -24,6 +24,12 @@ std::vector<TreeChange> some_changes() {
           reviewed(TreeChangeKind::kModified, "/e/f/z")};
 }
 
+Selection offer(const std::vector<TreeChange>& all, const ChangeFilter& filter = {}) {
+  Selection offered(all);
+  offered.take_if(filter);
+  return offered;
+}
+
 std::vector<std::string> names_of(const Review& review) {
   std::vector<std::string> names;
   for (std::size_t row : review.visible())
@@ -45,7 +51,7 @@ std::vector<FilePart> two_parts(bool is_second_in_conflict = false) {
 
 TEST(Review, ShowsATreeWithTheDirectoriesFirst) {
   std::vector<TreeChange> all = some_changes();
-  Review review(all, {}, {});
+  Review review(all, offer(all), {});
   EXPECT_EQ(names_of(review), (std::vector<std::string>{"d", "  x", "  y", "e", "  f", "    z", "a"}));
   EXPECT_EQ(review.change_of(row_named(review, "f")), nullptr);
   review.fold(row_named(review, "d"));
@@ -54,14 +60,14 @@ TEST(Review, ShowsATreeWithTheDirectoriesFirst) {
 
 TEST(Review, TakesNothingAtFirst) {
   std::vector<TreeChange> all = some_changes();
-  Review review(all, {}, {});
+  Review review(all, offer(all), {});
   EXPECT_EQ(review.count().taken, 0U);
   EXPECT_EQ(review.count().all, 5U);
 }
 
 TEST(Review, ADirectoryIsTakenWithEverythingBelowIt) {
   std::vector<TreeChange> all = some_changes();
-  Review review(all, {}, {});
+  Review review(all, offer(all), {});
   std::size_t dir = row_named(review, "d");
   EXPECT_TRUE(review.toggle(dir));
   EXPECT_EQ(review.taken(dir), Taken::kYes);
@@ -77,7 +83,7 @@ TEST(Review, ADirectoryIsTakenWithEverythingBelowIt) {
 TEST(Review, AConflictIsTakenOnlyByItself) {
   std::vector<TreeChange> all = some_changes();
   std::vector<ApplyConflict> conflicts{{"/d/x", "it was changed in the base"}};
-  Review review(all, {}, conflicts);
+  Review review(all, offer(all), conflicts);
   review.take_all();
   EXPECT_EQ(review.taken(row_named(review, "x")), Taken::kNo);
   EXPECT_EQ(review.count().taken, 4U);
@@ -89,7 +95,7 @@ TEST(Review, AConflictIsTakenOnlyByItself) {
 
 TEST(Review, AFileCanBeTakenInPart) {
   std::vector<TreeChange> all = some_changes();
-  Review review(all, {}, {});
+  Review review(all, offer(all), {});
   std::size_t row = row_named(review, "a");
   std::size_t change = *review.rows()[row].change;
   review.set_parts(change, two_parts());
@@ -104,7 +110,7 @@ TEST(Review, AFileCanBeTakenInPart) {
 
 TEST(Review, PartsOfAFileThatWasTakenAreTaken) {
   std::vector<TreeChange> all = some_changes();
-  Review review(all, {}, {});
+  Review review(all, offer(all), {});
   std::size_t row = row_named(review, "a");
   review.toggle(row);
   review.set_parts(*review.rows()[row].change, two_parts());
@@ -113,7 +119,7 @@ TEST(Review, PartsOfAFileThatWasTakenAreTaken) {
 
 TEST(Review, PartsThatHaveChangedAreDecidedAgain) {
   std::vector<TreeChange> all = some_changes();
-  Review review(all, {}, {});
+  Review review(all, offer(all), {});
   std::size_t row = row_named(review, "a");
   std::size_t change = *review.rows()[row].change;
   review.set_parts(change, two_parts());
@@ -133,7 +139,7 @@ class ReviewOfAConflict : public ::testing::Test {
 
   std::vector<TreeChange> all_ = some_changes();
   std::vector<ApplyConflict> conflicts_{{"/a", "it was changed in the base"}};
-  Review review_{all_, {}, conflicts_};
+  Review review_{all_, offer(all_), conflicts_};
   std::size_t row_ = row_named(review_, "a");
   std::size_t change_ = *review_.rows()[row_].change;
 };
@@ -174,7 +180,7 @@ TEST_F(ReviewOfAConflict, OnlyAPartInConflictCanHaveMarkers) {
 TEST(Review, AMergeWithoutPartsIsRemembered) {
   std::vector<TreeChange> all = some_changes();
   std::vector<ApplyConflict> conflicts{{"/a", "it was changed in the base"}};
-  Review review(all, {}, conflicts);
+  Review review(all, offer(all), conflicts);
   std::size_t row = row_named(review, "a");
   std::size_t change = *review.rows()[row].change;
   review.toggle_merged(change);
@@ -189,9 +195,9 @@ TEST(Review, AMergeWithoutPartsIsRemembered) {
   EXPECT_EQ(review.count().conflicts, 1U);
 }
 
-TEST(Review, AFilterLimitsIt) {
+TEST(Review, OnlyWhatIsOfferedIsListed) {
   std::vector<TreeChange> all = some_changes();
-  Review review(all, [](std::string_view path) { return path.starts_with("/e"); }, {});
+  Review review(all, offer(all, [](std::string_view path) { return path.starts_with("/e"); }), {});
   EXPECT_EQ(names_of(review), (std::vector<std::string>{"e", "  f", "    z"}));
   review.take_all();
   EXPECT_EQ(review.count().taken, 1U);
@@ -200,14 +206,14 @@ TEST(Review, AFilterLimitsIt) {
 TEST(Review, ALargeDirectoryIsFoldedAtFirst) {
   std::vector<TreeChange> all{reviewed(TreeChangeKind::kAdded, "/big", S_IFDIR)};
   for (int i = 0; i < 60; ++i) all.push_back(reviewed(TreeChangeKind::kAdded, "/big/" + std::to_string(100 + i)));
-  Review review(all, {}, {});
+  Review review(all, offer(all), {});
   EXPECT_EQ(names_of(review), (std::vector<std::string>{"big"}));
 }
 
 TEST(Review, AFileInPlaceOfADirectoryHasItsOwnRow) {
   std::vector<TreeChange> all{reviewed(TreeChangeKind::kDeleted, "/d", S_IFDIR), reviewed(TreeChangeKind::kAdded, "/d"),
                               reviewed(TreeChangeKind::kDeleted, "/d/x")};
-  Review review(all, {}, {});
+  Review review(all, offer(all), {});
   EXPECT_EQ(names_of(review), (std::vector<std::string>{"d", "  x", "d"}));
 }
 

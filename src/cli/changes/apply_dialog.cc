@@ -232,10 +232,10 @@ class Dialog {
         is_decided_(all.size(), false),
         is_taken_(all.size(), false) {}
 
-  Result<bool> run(const ChangeFilter& filter) {
+  Result<bool> run(const Selection& offered) {
     std::vector<ApplyConflict> conflicts = WARREN_TRY(find_conflicts(overlay_, all_));
     for (const ApplyConflict& conflict : conflicts) why_.emplace(conflict.path, &conflict.why);
-    WARREN_TRY(list_asked(filter));
+    WARREN_TRY(list_asked(offered));
     for (std::size_t i = 0; i < all_.size(); ++i) {
       if (is_decided_[i]) continue;
       Decision decision = WARREN_TRY(decide(i));
@@ -282,10 +282,9 @@ class Dialog {
     return inside;
   }
 
-  // What the chosen changes need is written with them. Of that, too, a conflict or a remark needs an answer.
-  Status list_asked(const ChangeFilter& filter) {
-    Selection wanted(all_);
-    wanted.take_if(filter);
+  // Changes that the chosen ones need are written with them; those with a conflict or a remark are asked about, too.
+  Status list_asked(const Selection& offered) {
+    Selection wanted = offered;
     for (std::size_t i = 0; i < all_.size(); ++i) is_decided_[i] = !wanted.has(i);
     wanted.complete_for_apply();
     for (std::size_t i = 0; i < all_.size(); ++i) {
@@ -382,8 +381,8 @@ class Dialog {
 }  // namespace
 
 Result<bool> choose_changes(Context& context, const AgentOverlay& overlay, const std::vector<TreeChange>& all,
-                            const ChangeFilter& filter, Selection& chosen, ApplyOptions& options) {
-  return Dialog(context, overlay, all, chosen, options).run(filter);
+                            const Selection& offered, Selection& chosen, ApplyOptions& options) {
+  return Dialog(context, overlay, all, chosen, options).run(offered);
 }
 
 }  // namespace warren::cli

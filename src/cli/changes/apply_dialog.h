@@ -10,9 +10,10 @@
 
 namespace warren::cli {
 
-// Adds the changes that the user accepts to `chosen`, and merged contents to options.contents. Returns false if the
-// user quits: then nothing is to be written.
+// Asks about the changes of `offered`, and about those that they need if there is a conflict or a remark. Adds what the
+// user accepts to `chosen`, and merged contents to options.contents. Returns false if the user quits: then nothing is
+// to be written.
 Result<bool> choose_changes(Context& context, const AgentOverlay& overlay, const std::vector<TreeChange>& all,
-                            const ChangeFilter& filter, Selection& chosen, ApplyOptions& options);
+                            const Selection& offered, Selection& chosen, ApplyOptions& options);
 
 }  // namespace warren::cli

@@ -325,8 +325,10 @@ std::optional<std::string_view> find_misuse(const Arguments& args, int targets) 
 void leave_excluded(Context& context, const Arguments& args, const std::vector<TreeChange>& all, Selection& chosen) {
   if (!args.has("exclude")) return;
   for (const Needs::Dependent& one : leave_with_excluded(all, filter_of({}, excluded_of(args)), chosen)) {
-    context.err.print("left: {}: not possible without {}, which is excluded\n",
-                      context.err.name(change_line(all[one.change])), context.err.name(change_line(all[one.because])));
+    std::string why = "one of its two names is excluded";
+    if (one.change != one.because)
+      why = fmt::format("not possible without {}, which is excluded", context.err.name(change_line(all[one.because])));
+    context.err.print("left: {}: {}\n", context.err.name(change_line(all[one.change])), why);
   }
 }
 
@@ -335,20 +337,19 @@ Result<std::optional<std::vector<TreeChange>>> choose(Context& context, const Ar
                                                       const AgentOverlay& overlay, const std::vector<TreeChange>& all,
                                                       const ChangeFilter& filter, CommitsPlan* commits,
                                                       ApplyOptions& options) {
-  Selection chosen(all);
+  Selection offered(all);
+  if (commits != nullptr) take_files(*commits, all, filter, offered);
+  else offered.take_if(filter);
+  leave_excluded(context, args, all, offered);
+  Selection chosen = args.has("interactive") ? Selection(all) : offered;
   if (args.has("interactive")) {
     Result<bool> answer = args.has(kOnScreen)
-                              ? review_changes(context, review_title(args), overlay, all, filter, chosen, options)
-                              : choose_changes(context, overlay, all, filter, chosen, options);
+                              ? review_changes(context, review_title(args), overlay, all, offered, chosen, options)
+                              : choose_changes(context, overlay, all, offered, chosen, options);
     bool is_confirmed = WARREN_TRY(std::move(answer));
     if (!is_confirmed) return std::optional<std::vector<TreeChange>>();
     for (const TreeChange& change : chosen.list()) WARREN_TRY(check_as_listed(overlay, change));
-  } else if (commits != nullptr) {
-    take_files(*commits, all, filter, chosen);
-  } else {
-    chosen.take_if(filter);
   }
-  if (!args.has("interactive")) leave_excluded(context, args, all, chosen);
   chosen.complete_for_apply();
   return std::optional(without_left_out(context, chosen.list(), options.privileged));
 }

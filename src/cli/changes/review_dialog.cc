@@ -331,10 +331,10 @@ class ReviewDialog {
 }  // namespace
 
 Result<bool> review_changes(Context& context, const std::string& title, const AgentOverlay& overlay,
-                            const std::vector<TreeChange>& all, const ChangeFilter& filter, Selection& chosen,
+                            const std::vector<TreeChange>& all, const Selection& offered, Selection& chosen,
                             ApplyOptions& options) {
   std::vector<ApplyConflict> conflicts = WARREN_TRY(find_conflicts(overlay, all));
-  Review review(all, filter, conflicts);
+  Review review(all, offered, conflicts);
   if (review.rows().empty()) {
     context.err.line("there are no changes to review");
     return false;

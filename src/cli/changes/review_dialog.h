@@ -14,7 +14,7 @@ namespace warren::cli {
 // (cli/changes/apply_dialog.h). False if they quit: nothing is to be written. The terminal is restored in any case,
 // also after a signal.
 Result<bool> review_changes(Context& context, const std::string& title, const AgentOverlay& overlay,
-                            const std::vector<TreeChange>& all, const ChangeFilter& filter, Selection& chosen,
+                            const std::vector<TreeChange>& all, const Selection& offered, Selection& chosen,
                             ApplyOptions& options);
 
 }  // namespace warren::cli
