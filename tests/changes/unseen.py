@@ -9,6 +9,7 @@ import itertools
 import os
 import pathlib
 import shutil
+import sqlite3
 import subprocess
 import sys
 import unittest
@@ -43,6 +44,24 @@ class Unseen(MountedCase):
                   "rm x; mkdir x; echo z >x/z", "ln -sf w x"]
         self.folders(len(first) * len(second), x="base\n")
         self.each(first, ["echo host >>x"], second)
+
+    def test_a_removal_that_another_program_has_stored_a_second_time(self):
+        names = (".env", "-x", "#x", "env")  # before and after '/'
+        self.fill(**{name: "old\n" for name in names})
+        for name in names:
+            self.fs("rm", "/" + name)
+        file = sqlite3.connect(self.w.file)
+        file.executemany("INSERT INTO fs_whiteout (path, parent_path, created_at) VALUES (?, '', 0)", [(name,) for name in names])
+        file.execute("DELETE FROM wr_covered")  # as in a file of an older version
+        file.commit()
+        file.close()
+        for name in names:
+            overlaid.write(self.base / name, "the user's\n")
+        self.write("/later", "agent\n")
+        said = self.w.fails("apply", self.w.id)
+        for name in names:
+            self.assertIn(f"conflict: /{name}: ", said)
+            self.assertEqual(self.read(name), "the user's\n")
 
     def test_a_file_that_both_made(self):
         second = ["echo more >>y", "echo other >n; mv n y", "rm y; echo again >y", "chmod 600 y", "ln y z", "rm y; mkdir y; echo >y/z",

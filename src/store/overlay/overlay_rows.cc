@@ -1,5 +1,6 @@
 #include "store/overlay/overlay_rows.h"
 
+#include <map>
 #include <set>
 #include <utility>
 
@@ -417,13 +418,14 @@ Result<std::vector<std::string>> OverlayRows::list_whiteouts_in(std::string_view
 
 Result<std::vector<Whiteout>> OverlayRows::list_whiteouts() {
   std::vector<Whiteout> whiteouts;
-  std::set<std::string> paths;
-  Rows rows = sql_->list_whiteouts.rows();  // "/x", which has the record, comes before "x"
+  std::map<std::string, std::size_t> known;  // another program may have stored "/x" as "x", too, without a record
+  Rows rows = sql_->list_whiteouts.rows();
   while (WARREN_TRY(rows.next())) {
-    Whiteout row{.path = whiteout_path(rows.text(0)), .seen = {}};
-    if (row.path.empty() || !paths.insert(row.path).second) continue;
-    if (!rows.is_null(1)) row.seen = seen_of(rows, 1);
-    whiteouts.push_back(std::move(row));
+    std::string path = whiteout_path(rows.text(0));
+    if (path.empty()) continue;
+    auto [at, is_first] = known.emplace(path, whiteouts.size());
+    if (is_first) whiteouts.push_back({.path = std::move(path), .seen = {}});
+    if (!rows.is_null(1)) whiteouts[at->second].seen = seen_of(rows, 1);
   }
   return whiteouts;
 }
