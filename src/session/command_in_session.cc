@@ -74,11 +74,10 @@ std::vector<std::string> environment_inside(const CommandInSession& command, std
 std::vector<std::string> words_inside(const CommandInSession& command, std::vector<std::string> words) {
   bool is_fish = command.marks_prompt && base_name(words.front()) == "fish";
   if (!is_fish) return words;
-  words.emplace_back("--init-command");
-  words.push_back(
-      fmt::format("functions -c fish_prompt warren_own_prompt; function fish_prompt; echo -n '({}) '; "
-                  "warren_own_prompt; end",
-                  command.session));
+  std::string makes_mark = fmt::format(
+      "functions -c fish_prompt warren_own_prompt; function fish_prompt; echo -n '({}) '; warren_own_prompt; end",
+      command.session);
+  words.insert(words.begin() + 1, {"--init-command", std::move(makes_mark)});  // before a "--"
   return words;
 }
 
