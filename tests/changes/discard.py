@@ -63,6 +63,21 @@ class Discard(Case):
                 self.assertIn("discarded: ", self.talk(["discard", self.w.id], b"y\n").decode())
                 self.assertEqual(self.w.lines(), [])
 
+    def test_a_branch_called_index_that_was_changed_while_it_asked_is_not_dropped(self):
+        overlaid.git("init", "-q", ".", cwd=self.base)
+        self.fill(a="1")
+        path = "/.git/refs/heads/index"
+        self.write(path, "1" * 40 + "\n")
+        self.write("/.git/index", "one\n")
+        def commit():
+            self.write(path, "2" * 40 + "\n")
+        said = self.talk(["discard", self.w.id, "/.git"], b"y\n", meanwhile=commit).decode()
+        self.assertIn(f"'{path}' was changed since you looked at it", said)
+        def ask_git():
+            self.write("/.git/index", "two\n")
+        self.assertIn("discarded: ", self.talk(["discard", self.w.id, "/.git"], b"y\n", meanwhile=ask_git).decode())
+        self.assertEqual(self.w.lines("/.git"), [])
+
     def test_a_rename_goes_back(self):
         self.fill(d__x="1", a="1")
         self.fs("mv", "/d", "/e")

@@ -390,8 +390,21 @@ std::vector<TreeChange> select_discarded(const std::vector<TreeChange>& all, con
   return chosen.list();
 }
 
+// Of a repository, of one of its worktrees or of a submodule; a branch can have that name, too. `inside`: in its .git.
+bool is_path_of_index(std::string_view inside) {
+  if (inside == "index") return true;
+  if (!inside.ends_with("/index")) return false;
+  if (inside.starts_with("worktrees/")) return std::ranges::count(inside, '/') == 2;
+  return inside.starts_with("modules/") && inside.find("/refs/") == inside.npos;
+}
+
+// Git writes these also if it is only asked something.
 bool is_index(const TreeChange& change) {
-  return is_in_git_dir(change.path) && (change.path.ends_with("/index") || change.path.ends_with(".lock"));
+  if (!is_in_git_dir(change.path)) return false;
+  constexpr std::string_view kGit = "/.git/";
+  std::size_t at = change.path.find(kGit);
+  bool is_own = at != change.path.npos && is_path_of_index(std::string_view(change.path).substr(at + kGit.size()));
+  return is_own || change.path.ends_with(".lock");
 }
 
 // Whether it is the same change as when it was listed, to the same content.
