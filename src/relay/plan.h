@@ -70,6 +70,7 @@ struct Plan {
   std::vector<Change> acks;     // of this round, with deliveries it found dead; planned again if it is abandoned
   std::vector<Filing> filings;
   std::vector<DeliveredTo> located;  // delivered earlier; which inbox has them was not known
+  std::string located_in;            // the agent of that inbox
   std::vector<AgentRow> agents;
   std::vector<Subscription> subscriptions;
   std::vector<std::pair<std::int64_t, std::string>> closed;  // dead letters, and how

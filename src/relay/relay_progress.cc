@@ -139,7 +139,9 @@ Status Rounds::check_inbox(Plan& plan) {
     bool is_elsewhere = known_ns != 0 && born_ns != 0 && known_ns != born_ns;
     if (::faccessat(inbox->get(), delivery.inbox_name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
       bool is_news = born_ns != known_ns && ledger_->homes() == nullptr;
-      if (is_news) plan.located.push_back({delivery.id, born_ns});
+      if (!is_news) continue;
+      plan.located.push_back({delivery.id, born_ns});
+      plan.located_in = delivery.recipient;
     } else if (is_elsewhere) {
       bury_unread(std::move(delivery));
     } else {

@@ -350,6 +350,7 @@ void Rounds::abandon(Plan plan, const Error& why) {
   watcher_->put_back(plan.candidates);
   news_.put_back(std::move(plan.changes));
   registry_.put_back(plan.agents);
+  if (!plan.located.empty()) news_.inbox_checks()[plan.located_in] = 0;
   waiting_.add_all(std::move(plan.released));
   operations_wanted_ = operations_wanted_ || !plan.operations.empty();
   trials_.note_failure(plan, why, ledger_->engine().is_lost());

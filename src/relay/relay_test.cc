@@ -180,6 +180,31 @@ TEST_F(RelayTest, ALedgerOfAnEarlierVersionLearnsWhichInboxHasItsMessages) {
   EXPECT_EQ(state_of_only_message(*root, clock, "dead"), "dead");
 }
 
+TEST_F(RelayTest, WhichInboxHasItsMessagesIsLearnedAfterARoundThatFailed) {
+  start();
+  send("x");
+  EXPECT_EQ(wait_for(1).size(), 1U);
+  EXPECT_EQ(state_of_only_message(*root, clock, "delivered"), "delivered");
+  stop();
+  auto engine = std::move(open_sqlite(root->ledger_path(), EngineUse::kWrite)).value();
+  ASSERT_OK(engine->execute("UPDATE deliveries SET inbox_born = NULL"));
+  ASSERT_OK(
+      engine->execute("CREATE TRIGGER refused BEFORE UPDATE OF inbox_born ON deliveries"
+                      " BEGIN SELECT RAISE(ABORT, 'refused'); END"));
+  start();
+  std::string log = root->path() + "/relay.log";
+  auto has_failed = [&] { return read_host_file(log, 1 << 20)->find("round_failed") != std::string::npos; };
+  for (int tries = 0; tries < 6000 && !has_failed(); ++tries) ::usleep(10'000);
+  ASSERT_TRUE(has_failed());
+  ASSERT_OK(engine->execute("DROP TRIGGER refused"));
+  auto is_learned = [&] {
+    Result<Statement> find = engine->prepare("SELECT 1 FROM deliveries WHERE recipient = 'bob' AND inbox_born > 0");
+    return find.ok() && find->find_integer().value().has_value();
+  };
+  for (int tries = 0; tries < 6000 && !is_learned(); ++tries) ::usleep(10'000);
+  EXPECT_TRUE(is_learned());
+}
+
 TEST_F(RelayTest, ADeliveryThatIsTriedAgainDoesNotWaitForAClockThatWasSetBack) {
   start();
   std::string inbox = root->path() + "/agents/bob/inbox";
