@@ -13,7 +13,6 @@
 #include "agent/checkpoints/working_copy.h"
 #include "base/below.h"
 #include "base/path.h"
-#include "changes/upper/keep_restored.h"
 #include "fs/mounts/mount_fs.h"
 #include "fs/path_ops.h"
 #include "store/history/mounted_rows.h"
@@ -306,11 +305,6 @@ Result<ToolAnswer> restore_from_checkpoint(ToolContext& context, std::string_vie
   Checkpoint before =
       WARREN_TRY(paths.empty() ? restore_checkpoint(context.agent, wanted.id, mounted)
                                : restore_paths(context.agent, wanted.id, resolved, context.clock, mounted));
-  if (paths.empty())
-    keep_restored(context.agent.path(),
-                  {.id_or_path = context.agent.path(), .mode = OpenMode::kReadOnly, .checkpoint = before.id},
-                  context.clock)
-        .ignore("if the base is not there, nothing can be compared with it");
   ToolAnswer answer;
   answer.structured["restored"] = checkpoint_of(wanted);
   answer.structured["before"] = checkpoint_of(before);
