@@ -170,8 +170,12 @@ TEST(MergeParts, TheRestMergesAsBefore) {
         EXPECT_EQ(merge3(ancestor, ours, after).text, whole.text) << ancestor << "\n" << ours << "\n" << theirs;
       }
       std::vector<MergePart> rest = merge_parts(ancestor, ours, after);
-      for (MergePart& part : rest) part.side = MergeSide::kTheirs;
-      EXPECT_EQ(write_merge(ancestor, ours, after, rest), after);
+      std::vector<MergePart> at_once = parts;
+      at_once[taken].side = MergeSide::kOurs;
+      for (std::vector<MergePart>* each : {&rest, &at_once}) {
+        for (MergePart& part : *each) part.side = part.side == MergeSide::kBoth ? MergeSide::kOurs : part.side;
+      }
+      EXPECT_EQ(write_merge(ancestor, ours, after, rest), write_merge(ancestor, ours, theirs, at_once));
     }
   }
   EXPECT_GT(clean, 50);
