@@ -39,8 +39,8 @@ Result<std::optional<std::string>> find_kept(const AgentOverlay& overlay, const 
 // stored ancestor, or the version that git has (changes/pinned/git_ancestor.h). kConflict if there is none of them.
 Result<std::string> read_seen(const AgentOverlay& overlay, const TreeChange& change);
 
-// As read_seen, but for a text file in conflict with what the base has changed in the same way since: from it to the
-// agent's version leads what the base does not have yet.
+// As read_seen, but for a text file in conflict with what the base has changed in the same way since: its difference
+// from the agent's version is what the base lacks.
 Result<std::string> read_compared(const AgentOverlay& overlay, const TreeChange& change);
 
 // The versions that a merge is made of.

@@ -255,7 +255,7 @@ class Discarder {
     return Ok{};
   }
 
-  // The base's node is to show in place of this one: also if the agent has made the directory above it anew.
+  // The base's node must show here again, even if the agent has recreated the directory above it.
   Status uncover_above(const UpperNode& node) {
     if (!node.there || node.is_nameless) return Ok{};
     return uncover(std::string(split_parent(node.path).parent), std::string(split_parent(node.place).parent));
@@ -268,7 +268,7 @@ class Discarder {
     if (node != nullptr && !edit_.has(path)) return Ok{};  // already removed with a directory above it
     bool is_gone = node == nullptr && is_deleted(path);
     if (!is_gone && (node == nullptr || !node->replaces_dir)) return Ok{};
-    bool is_inside_another = node != nullptr && node->origin == nullptr;  // only therefore it hides the base's
+    bool is_inside_another = node != nullptr && node->origin == nullptr;  // that alone makes it hide the base's
     if (is_inside_another)
       WARREN_TRY(uncover(std::string(split_parent(path).parent), std::string(split_parent(place).parent)));
     if (is_gone) {

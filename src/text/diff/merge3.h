@@ -59,7 +59,7 @@ std::vector<MergePart> merge_parts(std::string_view ancestor, std::string_view o
 std::string write_merge(std::string_view ancestor, std::string_view ours, std::string_view theirs,
                         const std::vector<MergePart>& parts, MergeLabels labels = {});
 
-// The ancestor with what both sides have changed alike: from it to `ours` leads what `theirs` does not have yet.
+// The ancestor with what both sides have changed alike: its difference from `ours` is what `theirs` lacks.
 std::string with_shared_changes(std::string_view ancestor, std::string_view ours, const std::vector<MergePart>& parts);
 
 }  // namespace warren
