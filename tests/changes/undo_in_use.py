@@ -6,8 +6,10 @@
 Needs root and /dev/fuse; the tests of a killed undo need strace.
 """
 import itertools
+import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import unittest
@@ -254,20 +256,82 @@ class UndoInUse(MountedCase):
                     self.assertEqual((os.listdir(self.base), self.w.changes()), ([], []))
                 self.end()
 
+    def marked(self):
+        """The changes, and which of them are in conflict."""
+        return [re.sub(r"conflict: [^]]*", "conflict", line) for line in self.w.lines("-a")]
+
+    def check_in_conflict_again(self, prepare, work, edit, *paths):
+        """The user edits the base; then an apply with --force, which is undone. Nothing may overwrite the edit after that."""
+        self.begin_with(shell(prepare), shell(work))
+        shell(edit)(self.base)
+        before, marked = overlaid.snapshot(self.base), self.marked()
+        self.assertIn("conflict: ", self.w.fails("apply", self.w.id))
+        for _ in range(2):
+            self.w.warren("apply", "--force", self.w.id, *paths)
+            self.assertNotEqual(overlaid.snapshot(self.base), before)
+            self.w.warren("undo", self.w.id)
+            self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), before), [])
+            self.assertEqual(self.marked(), marked)
+            self.assertIn("conflict: ", self.w.fails("apply", self.w.id))
+            self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), before), [])
+        self.w.umount(self.point)
+        self.assertEqual(self.marked(), marked)
+        self.w.fsck()
+
     def test_what_a_forced_apply_had_replaced_is_in_conflict_again(self):
-        for name, work in (("new", "echo agent > new"), ("replaced", "echo agent > other; mv other replaced"),
-                           ("link", "rm link; ln -s elsewhere link")):
+        cases = {
+            "new": ("true", "echo agent >a", "echo user >a"),
+            "replaced": ("echo old >a", "echo agent >b; mv b a", "echo user >a"),
+            "link": ("echo old >a", "rm a; ln -s elsewhere a", "echo user >a"),
+            "renamed, changed": ("echo old >a", "mv a b; echo agent >>b", "echo user >a"),
+            "renamed": ("echo old >a", "mv a b", "echo user >a"),
+            "renamed, mode": ("echo old >a", "mv a b; chmod 755 b", "echo user >a"),
+            "in a renamed directory": ("mkdir d; echo old >d/1", "mv d e; echo agent >x; mv x e/1", "echo user >d/1"),
+            "renamed over a file": ("echo old >a; echo old >b", "mv a b", "echo user >b"),
+            "renamed over a file, both": ("echo old >a; echo old >b", "mv a b", "echo user >b; echo user >a"),
+            "renamed, new": ("echo old >a", "mv a b; echo agent >a", "echo user >a"),
+            "directory, file": ("mkdir d; echo old >d/1; echo old >d/2", "rm -r d; echo agent >d", "echo user >d/1"),
+            "directory, other directory": ("mkdir d e; echo old >d/1; echo old >d/2; echo old >e/3", "rm -r d; mv e d",
+                                           "echo user >d/1"),
+            "removed directory, a file of it": ("mkdir a; echo old >a/1; echo old >a/2", "rm -r a", "echo user >a/1", "/a/1"),
+            "removed directory, a part of it": ("mkdir -p a/s; echo old >a/s/1; echo old >a/2", "rm -r a", "echo user >a/s/1",
+                                                "/a/s"),
+        }
+        for name, case in cases.items():
             with self.subTest(name):
-                prepare = shell("echo o > replaced; echo o > link")
-                self.begin_with(prepare, shell(work))
-                (self.base / name).write_text("user\n")
-                self.assertIn("conflict", self.w.fails("apply", self.w.id))
-                self.w.warren("apply", "--force", self.w.id)
-                self.w.warren("undo", self.w.id)
-                self.assertEqual(self.read(name), "user\n")
-                self.assertIn(f"conflict: /{name}", self.w.fails("apply", self.w.id))
-                self.assertEqual(self.read(name), "user\n")
-                self.w.umount(self.point)
+                self.check_in_conflict_again(*case)
+
+    def test_what_a_forced_apply_had_made_again_is_in_conflict_with_the_deletion_again(self):
+        cases = {
+            "replaced": ("echo old >a", "echo agent >b; mv b a", "rm a"),
+            "in a renamed directory": ("mkdir d; echo old >d/1", "mv d e; echo agent >x; mv x e/1", "rm d/1"),
+            "directory": ("mkdir d; echo old >d/1", "mv d e; echo agent >e/2", "rm -r d"),
+        }
+        for name, case in cases.items():
+            with self.subTest(name):
+                self.check_in_conflict_again(*case)
+
+    def test_what_an_undo_of_an_undo_brings_back_is_no_conflict(self):
+        """A forced apply: what the agent has in its session is what the base has again."""
+        self.begin_with(shell("echo old >a; echo old >b"), shell("echo agent >x; mv x a; mv b c; echo agent >>c"))
+        shell("echo user >a; echo user >b")(self.base)
+        self.w.warren("apply", "--force", self.w.id)
+        self.w.warren("undo", self.w.id)
+        for _ in range(2):
+            self.assertEqual(self.marked(), ["M f /a  [conflict]", "R f /b -> /c  [conflict]"])
+            self.undo_the_undo()
+            self.assertEqual((self.read("a"), self.read("c"), self.marked()), ("agent\n", "old\nagent\n", []))
+            self.undo_the_undo()
+            self.assertEqual((self.read("a"), self.read("b")), ("user\n", "user\n"))
+        self.undo_the_undo()
+        shell("echo more >>a; echo more >>c")(self.point)
+        self.apply()
+        self.assertEqual((self.read("a"), self.read("c")), ("agent\nmore\n", "old\nagent\nmore\n"))
+        self.end()
+
+    def undo_the_undo(self):
+        (kept,) = json.loads(self.w.warren("undo", "--list", "--json", self.w.id))
+        self.w.warren("undo", "--record", kept["name"])
 
 
 if __name__ == "__main__":

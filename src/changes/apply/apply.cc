@@ -87,9 +87,11 @@ void note_failure(Agent& agent, const Error& why) {
 // What replaces work that the agent has not seen, because the user wants that, is in conflict again after an undo.
 void mark_unseen(const std::vector<ApplyConflict>& conflicts, Intent& intent) {
   std::unordered_set<std::string_view> paths;
-  for (const ApplyConflict& conflict : conflicts) paths.insert(conflict.path);
+  std::unordered_set<std::string_view> deleted;  // something else may have the path of a deletion
+  for (const ApplyConflict& conflict : conflicts) (conflict.is_deletion ? deleted : paths).insert(conflict.path);
   for (AppliedChange& change : intent.changes) {
-    if (!change.is_merged && paths.contains(change.path)) change.has_unseen = true;
+    const auto& found = change.kind == TreeChangeKind::kDeleted ? deleted : paths;
+    if (!change.is_merged && found.contains(change.path)) change.has_unseen = true;
   }
 }
 

@@ -16,6 +16,7 @@ constexpr std::string_view kMagicWithoutTops = "warren-apply-3\n";  // and witho
 constexpr std::uint64_t kPartial = 1;
 constexpr std::uint64_t kMerged = 2;
 constexpr std::uint64_t kUnseen = 4;
+constexpr std::uint64_t kBringsUnseen = 8;
 
 // Numbers are eight bytes, little-endian; a text is preceded by its length.
 class Writer {
@@ -194,10 +195,11 @@ bool read_change(Reader& in, AppliedChange& change) {
   change.size = in.number();
   change.mtime = in.time();
   change.ctime = in.time();
-  std::uint64_t flags = in.flags(kPartial | kMerged | kUnseen);
+  std::uint64_t flags = in.flags(kPartial | kMerged | kUnseen | kBringsUnseen);
   change.is_partial = (flags & kPartial) != 0;
   change.is_merged = (flags & kMerged) != 0;
   change.has_unseen = (flags & kUnseen) != 0;
+  change.brings_unseen = (flags & kBringsUnseen) != 0;
   if (in.has_written()) change.written = in.node();
   return in.is_good();
 }
@@ -231,7 +233,7 @@ std::string encode(const Intent& intent) {
     out.time(change.mtime);
     out.time(change.ctime);
     out.number((change.is_partial ? kPartial : 0) | (change.is_merged ? kMerged : 0) |
-               (change.has_unseen ? kUnseen : 0));
+               (change.has_unseen ? kUnseen : 0) | (change.brings_unseen ? kBringsUnseen : 0));
     out.node(change.written);
   }
   out.number(intent.tops.size());

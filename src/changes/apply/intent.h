@@ -60,8 +60,11 @@ struct AppliedChange {
   bool is_partial = false;  // something was left out, and stays a change of the agent
   bool is_merged = false;   // what was written is not the agent's content
   // The base has work here that the agent has not seen. If it was merged, what the session keeps of the change stays in
-  // conflict with that; else it was replaced. Of an undo: so it was with the undone apply.
+  // conflict with that; else it was replaced. Of an undo: so it was with the undone apply. Then `path` is where the
+  // undo puts something back, and `base_path` is the path of before the undo.
   bool has_unseen = false;
+  // Of an undo: the base has that work again.
+  bool brings_unseen = false;
 
   bool operator==(const AppliedChange&) const = default;
 };

@@ -24,6 +24,7 @@ Intent example() {
   change.ctime = {1, 1};
   change.written = node(11);
   change.has_unseen = true;
+  change.brings_unseen = true;
   intent.changes = {change};
   return intent;
 }

@@ -48,15 +48,7 @@ class InverseBuilder {
     for (const Step& step : done_.steps) WARREN_TRY(add(step));
     sort_steps(intent_.steps);
     for (const AppliedChange& change : done_.changes) {
-      if (change.has_unseen && change.kind != TreeChangeKind::kRenamed) {
-        const std::string& path = change.base_path.empty() ? change.path : change.base_path;
-        intent_.changes.push_back({.kind = TreeChangeKind::kModified,
-                                   .path = path,
-                                   .base_path = path,
-                                   .type = change.type,
-                                   .is_merged = change.is_merged,
-                                   .has_unseen = true});
-      }
+      if (change.has_unseen) add_unseen(change);
       if (change.kind != TreeChangeKind::kRenamed) continue;
       intent_.changes.push_back(
           {.kind = change.kind, .path = change.base_path, .base_path = change.path, .type = change.type});
@@ -83,6 +75,18 @@ class InverseBuilder {
       case StepKind::kOverwrite: return add_overwrite(step);
     }
     return Error(Code::kCorrupt, "an unknown step");
+  }
+
+  // An undo of an undo takes away again what the apply had replaced. What was merged is in conflict with either
+  // version.
+  void add_unseen(const AppliedChange& change) {
+    intent_.changes.push_back({.kind = TreeChangeKind::kModified,
+                               .path = change.base_path.empty() ? old_path(change.path) : change.base_path,
+                               .base_path = change.path,
+                               .type = change.type,
+                               .is_merged = change.is_merged,
+                               .has_unseen = true,
+                               .brings_unseen = change.is_merged || !change.brings_unseen});
   }
 
   void conflict(const std::string& path, std::string_view why) { conflicts_.emplace(path, why); }

@@ -49,7 +49,8 @@ Result<bool> RenamedAgain::hide(const std::string& base_path, const Attributes& 
   // The other names of a file lead to the copy, and must not if the undo has put another file there.
   bool is_other = !there.is_directory() && there.nlink != 1 && there.inode != row.seen->inode;
   if (is_other) return false;
-  Attributes seen = undone_.has_written(base_path, there) ? there : *row.seen;
+  std::optional<UndoneBase::Known> known = undone_.find_known(base_path, there, row.seen);
+  Attributes seen = known ? *known->seen : *row.seen;
   std::string path = shown_path_of(base_path);
   const UpperNode* own = tree_.find(path);
   if (own != nullptr && !own->is_nameless) return cover_with(*own, base_path, seen);
@@ -147,10 +148,12 @@ Status RenamedAgain::follow_rows() {
 Status RenamedAgain::follow(Origin origin) {
   std::optional<Attributes> there = WARREN_TRY(base_.find(origin.base_path));
   bool is_pair = there && origin.seen && !there->is_directory() && ((there->mode ^ origin.seen->mode) & S_IFMT) == 0;
-  bool is_other = is_pair && !is_as_seen(*there, *origin.seen) && undone_.has_written(origin.base_path, *there) &&
-                  !undone_.was_in_conflict(origin.base_path, origin.seen);
-  if (!is_other) return overlay_.upper.put_origin(origin);
-  origin.seen = there;
+  auto known = is_pair ? undone_.find_known(origin.base_path, there, origin.seen) : std::nullopt;
+  if (!known || is_as_seen(*known->seen, *origin.seen)) return overlay_.upper.put_origin(origin);
+  std::vector<ByteRange> in_base = WARREN_TRY(overlay_.upper.list_base_ranges(origin.upper));
+  bool is_incomplete = !in_base.empty() && !is_as_seen(*known->seen, *there);  // what it lacks may not be there
+  if (is_incomplete) return overlay_.upper.put_origin(origin);
+  origin.seen = known->seen;
   origin.seen->ctime = {};  // the agent's node is another one
   return replace_origin(overlay_, origin, origin.base_path);
 }
@@ -171,8 +174,8 @@ Status RenamedAgain::follow_covers() {
 // What had the new name before the apply has it again, or nothing has, and the agent's node covers that.
 Status RenamedAgain::cover(const std::string& place) {
   std::optional<Attributes> there = WARREN_TRY(base_.find(place));
-  bool is_known = there ? undone_.has_written(place, *there) : undone_.has_removed(place);
-  return is_known ? overlay_.upper.put_cover({.base_path = place, .seen = there, .at = {}}) : Status(Ok{});
+  std::optional<UndoneBase::Known> known = undone_.find_known(place, there, {});
+  return known ? overlay_.upper.put_cover({.base_path = place, .seen = known->seen, .at = {}}) : Status(Ok{});
 }
 
 // Where the merged tree will show that name: below a directory that is renamed again, it is under the new path.

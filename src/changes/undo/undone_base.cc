@@ -15,7 +15,7 @@ UndoneBase::UndoneBase(const Intent& intent) {
     if (step.kind == StepKind::kTakeOut) taken.emplace(step.slot, step.path);
   }
   for (const Step& step : steps) {
-    if (step.kind == StepKind::kTakeOut) removed_.insert(step.path);
+    if (step.kind == StepKind::kTakeOut) removed_.emplace(step.path, step.old_node);
     auto from = step.kind == StepKind::kPutIn ? taken.find(step.slot) : taken.end();
     if (from != taken.end()) renamed_back_.emplace(from->second, step.path);
     if (step.kind == StepKind::kPutIn || step.kind == StepKind::kReplace) written_[step.path] = step.new_node;
@@ -33,13 +33,15 @@ UndoneBase::UndoneBase(const Intent& intent) {
     if (step.kind == StepKind::kReplace || step.kind == StepKind::kOverwrite) undone_[step.path] = step.old_node;
   }
   for (const AppliedChange& change : intent.changes) {
-    if (change.has_unseen) (change.is_merged ? merged_ : replaced_).insert(change.path);
+    if (change.brings_unseen) (change.is_merged ? merged_ : replaced_).insert(change.path);
   }
   // A file that was renamed and changed has a different node under each name.
   for (const AppliedChange& change : intent.changes) {
     if (change.kind != TreeChangeKind::kRenamed) continue;
-    bool is_back = removed_.contains(change.base_path) && written_.contains(change.path);
-    if (is_back) renamed_back_.try_emplace(change.base_path, change.path);
+    auto removed = removed_.find(change.base_path);
+    if (removed == removed_.end() || !written_.contains(change.path)) continue;
+    renamed_back_.try_emplace(change.base_path, change.path);
+    undone_.try_emplace(change.path, removed->second);
   }
   for (const auto& [from, to] : renamed_back_) back_from_.emplace(to, from);
 }
@@ -65,14 +67,26 @@ bool UndoneBase::has_removed(const std::string& path) const {
   return false;
 }
 
-bool UndoneBase::was_in_conflict(const std::string& path, const std::optional<Attributes>& seen) const {
-  if (was_replaced(path)) return true;
+// What was merged as a whole is in the agent's file, too, which is compared with what the apply wrote.
+bool UndoneBase::is_half_merged(const std::string& path, const std::optional<Attributes>& recorded) const {
   auto undone = undone_.find(path);
   if (!merged_.contains(path) || undone == undone_.end()) return false;
   const HostNode& node = undone->second;
-  bool is_as_written =
-      seen && seen->inode.value == (kBaseBit | node.inode) && seen->size == node.size && seen->mtime == node.mtime;
+  bool is_as_written = recorded && recorded->inode.value == (kBaseBit | node.inode) && recorded->size == node.size &&
+                       recorded->mtime == node.mtime;
   return !is_as_written;
+}
+
+std::optional<UndoneBase::Known> UndoneBase::find_known(const std::string& path, const std::optional<Attributes>& now,
+                                                        const std::optional<Attributes>& recorded) const {
+  bool is_as_left = now ? has_written(path, *now) : has_removed(path);
+  if (!is_as_left || is_half_merged(path, recorded)) return std::nullopt;
+  if (!replaced_.contains(path)) return Known{now};
+  if (!now) return Known{recorded};  // the agent knew something there that was deleted in the base
+  Attributes other = *now;           // a version that the base does not have
+  other.mtime.nanoseconds ^= 1;
+  if (now->is_directory()) other.inode = {};
+  return Known{other};
 }
 
 bool UndoneBase::has_written(const std::string& path, const Attributes& now) const {

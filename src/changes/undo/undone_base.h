@@ -1,4 +1,4 @@
-// What the steps of an undo have done to the base.
+// What the steps of an undo have done to the base, and what the agent may be said to have seen of that.
 #pragma once
 
 #include <optional>
@@ -27,21 +27,28 @@ class UndoneBase {
   // Whether the apply had put it there. In a directory that has its old name again it was removed under the new one.
   bool has_removed(const std::string& path) const;
 
-  // Whether the undo has put back work that the agent has not seen: the apply had replaced it, or had merged a part of
-  // the agent's file into it. `seen` is what the agent's file is compared with.
-  bool was_in_conflict(const std::string& path, const std::optional<Attributes>& seen) const;
-  // All of it, by the agent's version.
-  bool was_replaced(const std::string& path) const { return replaced_.contains(path); }
-
   // Every node that the undo put somewhere or changed, also those in a directory that it put back.
   const std::unordered_map<std::string, HostNode>& written() const { return written_; }
-  // Only as the undo has left it: a later edit is one that the agent has not seen.
+  // Only as the undo has left it: a later edit is one that the agent has not seen. The agent need not have seen this
+  // one either: what is recorded of it must come from find_known.
   bool has_written(const std::string& path, const Attributes& now) const;
 
+  // What the agent knew of a name before the apply, to be recorded after the undo.
+  struct Known {
+    std::optional<Attributes> seen;  // absent: the base has nothing there
+  };
+  // `now` is what the base has there, and `recorded` is what the agent's node is compared with. The result is `now`, or
+  // something else if the apply had replaced work there that the agent had not seen: so the conflict with that work is
+  // back. nullopt: what is recorded stays. The undo has not left the name like this, or the agent's file is in conflict
+  // because the apply had merged a part of it.
+  std::optional<Known> find_known(const std::string& path, const std::optional<Attributes>& now,
+                                  const std::optional<Attributes>& recorded) const;
+
  private:
+  bool is_half_merged(const std::string& path, const std::optional<Attributes>& recorded) const;
   bool has_removed_below(const std::string& dir, const std::string& rest) const;
 
-  std::unordered_set<std::string> removed_;
+  std::unordered_map<std::string, HostNode> removed_;
   std::unordered_set<std::string> merged_;            // with work that the agent has not seen
   std::unordered_set<std::string> replaced_;          // such work, by the agent's version
   std::unordered_map<std::string, HostNode> undone_;  // what the apply had written

@@ -26,15 +26,18 @@
 namespace warren {
 namespace {
 
+// Without `known` the agent knows of nothing there: whatever the base has is in conflict.
+Status put_known(const AgentOverlay& overlay, const std::string& place, const std::optional<UndoneBase::Known>& known) {
+  return overlay.upper.put_cover({.base_path = place, .seen = known ? known->seen : std::nullopt, .at = {}});
+}
+
 // The agent has another type of node there than what the undo put back: it has replaced that again.
 Status cover_again(const AgentOverlay& overlay, const UpperNode& node, const UndoneBase& undone) {
   Inode upper = node.node.inode;
   bool is_dir = node.node.is_directory();
   WARREN_TRY(is_dir ? overlay.upper.put_origin({.upper = upper, .base_path = "", .seen = {}})
                     : overlay.upper.remove_origin(upper));
-  bool is_unseen = undone.was_in_conflict(node.place, node.origin->seen);
-  Cover own{.base_path = node.place, .seen = is_unseen ? std::nullopt : node.there, .at = {}};
-  WARREN_TRY(overlay.upper.put_cover(own));
+  WARREN_TRY(put_known(overlay, node.place, undone.find_known(node.place, node.there, node.origin->seen)));
   std::vector<std::string> pending{node.place};
   while (!pending.empty()) {
     std::string dir = std::move(pending.back());
@@ -46,10 +49,9 @@ Status cover_again(const AgentOverlay& overlay, const UpperNode& node, const Und
       std::string place = join_path(dir, entry.name);
       if (undone.find_renamed(place) != nullptr) continue;  // the agent has it elsewhere
       // Its times are too young to tell what came back from what somebody makes now. Of that, nothing was seen.
-      bool is_back = undone.has_written(place, *entry.attributes);
-      Cover cover{.base_path = place, .seen = is_back ? entry.attributes : std::nullopt, .at = {}};
-      WARREN_TRY(overlay.upper.put_cover(cover));
-      if (is_back) pending.push_back(std::move(place));
+      std::optional<UndoneBase::Known> known = undone.find_known(place, entry.attributes, {});
+      WARREN_TRY(put_known(overlay, place, known));
+      if (known) pending.push_back(std::move(place));
     }
   }
   return Ok{};
@@ -60,10 +62,10 @@ Status cover_again(const AgentOverlay& overlay, const UpperNode& node, const Und
 Status take_up_covers(const AgentOverlay& overlay, const UpperTree& tree, TreeFinder& base, const UndoneBase& undone) {
   for (const auto& [place, cover] : tree.covers()) {
     bool is_other = cover.seen ? cover.seen->is_directory() : undone.find_renamed(place) != nullptr;
-    if (is_other || undone.was_in_conflict(place, cover.seen)) continue;
+    if (is_other) continue;
     std::optional<Attributes> now = WARREN_TRY(base.find(place));
-    bool is_ours = now ? undone.has_written(place, *now) : undone.has_removed(place);
-    if (is_ours) WARREN_TRY(overlay.upper.put_cover({.base_path = place, .seen = now, .at = {}}));
+    std::optional<UndoneBase::Known> known = undone.find_known(place, now, cover.seen);
+    if (known) WARREN_TRY(put_known(overlay, place, known));
   }
   return Ok{};
 }
@@ -74,8 +76,9 @@ Status take_up_below(const AgentOverlay& overlay, const UpperTree& tree, TreeFin
     bool is_hidden = tree.is_gone(split_parent(place).parent) && !tree.covers().contains(place);
     if (!is_hidden || undone.was_renamed(place)) continue;
     std::optional<Attributes> now = WARREN_TRY(base.find(place));
-    bool is_back = now && undone.has_written(place, *now);
-    if (is_back) WARREN_TRY(overlay.upper.put_cover({.base_path = place, .seen = now, .at = {}}));
+    if (!now) continue;
+    std::optional<UndoneBase::Known> known = undone.find_known(place, now, {});
+    if (known) WARREN_TRY(put_known(overlay, place, known));
   }
   return Ok{};
 }
@@ -133,16 +136,6 @@ bool has_name_in_base(const UpperTree& tree, Inode upper) {
                              [&](std::size_t name) { return tree.nodes()[name].there.has_value(); });
 }
 
-// The agent has something of its own there, and has never seen what is back: its time is not the one that is recorded.
-Status keep_unseen(const AgentOverlay& overlay, const UpperNode& node) {
-  Origin origin = *node.origin;
-  origin.seen = node.there;
-  origin.seen->mtime.nanoseconds ^= 1;
-  origin.seen->ctime = {};
-  WARREN_TRY(overlay.upper.remove_origin(origin.upper));  // with what a merge would start from: what the apply wrote
-  return overlay.upper.put_origin(origin);
-}
-
 Status take_up(const AgentOverlay& overlay, const UpperTree& tree, TreeFinder& base, const UpperNode& node,
                const UndoneBase& undone) {
   bool is_copy = !node.origin->base_path.empty();
@@ -160,7 +153,8 @@ Status take_up(const AgentOverlay& overlay, const UpperTree& tree, TreeFinder& b
   if (!node.there) {
     bool is_own = node.is_kept_new() || node.node.is_directory();
     if (!is_own || !undone.has_removed(node.place)) return Ok{};
-    if (!node.place.empty()) WARREN_TRY(overlay.upper.put_cover({.base_path = node.place, .seen = {}, .at = {}}));
+    std::optional<UndoneBase::Known> known = undone.find_known(node.place, node.there, node.origin->seen);
+    if (!node.place.empty()) WARREN_TRY(put_known(overlay, node.place, known));
     return has_name_in_base(tree, node.node.inode) ? Status(Ok{}) : overlay.upper.remove_origin(node.node.inode);
   }
   bool is_same_kind = ((node.there->mode ^ node.node.mode) & S_IFMT) == 0;
@@ -169,11 +163,11 @@ Status take_up(const AgentOverlay& overlay, const UpperTree& tree, TreeFinder& b
   bool is_shown_elsewhere = is_opaque_dir && tree.is_moved_dir(node.place);
   if (is_back && is_opaque_dir && !is_shown_elsewhere) return show_again(overlay, tree, base, node);
   if (!is_back || node.node.is_directory()) return Ok{};
-  if (undone.was_replaced(node.place)) return keep_unseen(overlay, node);
-  if (undone.was_in_conflict(node.place, node.origin->seen)) return Ok{};
+  std::optional<UndoneBase::Known> known = undone.find_known(node.place, node.there, node.origin->seen);
+  if (!known) return Ok{};
   Origin origin = *node.origin;
   if (was_linked) origin.hidden_names = 0;
-  origin.seen = node.there;
+  origin.seen = known->seen;
   origin.seen->ctime = {};  // the agent's node is another one
   return replace_origin(overlay, origin, node.place);
 }
@@ -216,10 +210,9 @@ Status take_up_removals(const AgentOverlay& overlay, const UpperTree& tree, Tree
                         const UndoneBase& undone) {
   UpperEdit edit(overlay, tree, base);
   for (const UpperGap& gap : tree.gaps()) {
-    bool is_undone = gap.there && gap.row->seen && !gap.there->is_directory() &&
-                     !is_as_seen(*gap.there, *gap.row->seen) && undone.has_written(gap.place, *gap.there) &&
-                     !undone.was_in_conflict(gap.place, gap.row->seen);
-    if (is_undone) WARREN_TRY(edit.add_whiteout(gap.path, gap.place, *gap.there));
+    bool is_other = gap.there && gap.row->seen && !gap.there->is_directory() && !is_as_seen(*gap.there, *gap.row->seen);
+    auto known = is_other ? undone.find_known(gap.place, gap.there, gap.row->seen) : std::nullopt;
+    if (known) WARREN_TRY(edit.add_whiteout(gap.path, gap.place, *known->seen));
   }
   return edit.tidy(InUse::kYes);
 }
