@@ -329,6 +329,25 @@ class UndoInUse(MountedCase):
         self.assertEqual((self.read("a"), self.read("c")), ("agent\nmore\n", "old\nagent\nmore\n"))
         self.end()
 
+    def test_an_undo_that_is_repeated_leaves_no_conflict(self):
+        """An undo, the undo of that, and the undo of that one."""
+        cases = {"new directory": ("true", "mkdir -p h/x; echo new >h/x/k"),
+                 "directory, file": ("mkdir d e; echo old >d/2; echo old >e/1", "rm -r e; mv d/2 e")}
+        for name, (prepare, work) in cases.items():
+            with self.subTest(name):
+                self.begin_with(shell(prepare), shell(work))
+                before, marked = overlaid.snapshot(self.base), self.marked()
+                self.apply()
+                self.w.warren("undo", self.w.id)
+                self.w.umount(self.point)
+                self.point = self.w.mount()
+                self.undo_the_undo()
+                self.assertEqual(self.marked(), [])
+                self.undo_the_undo()
+                self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), before), [])
+                self.assertEqual(self.marked(), marked)
+                self.end()
+
     def undo_the_undo(self):
         (kept,) = json.loads(self.w.warren("undo", "--list", "--json", self.w.id))
         self.w.warren("undo", "--record", kept["name"])

@@ -61,11 +61,13 @@ Status cover_again(const AgentOverlay& overlay, const UpperNode& node, const Und
 // apply had renamed is excepted: if the session no longer has it under its new name, it was never to be removed.
 Status take_up_covers(const AgentOverlay& overlay, const UpperTree& tree, TreeFinder& base, const UndoneBase& undone) {
   for (const auto& [place, cover] : tree.covers()) {
-    bool is_other = cover.seen ? cover.seen->is_directory() : undone.find_renamed(place) != nullptr;
-    if (is_other) continue;
+    if (!cover.seen && undone.find_renamed(place) != nullptr) continue;
     std::optional<Attributes> now = WARREN_TRY(base.find(place));
     std::optional<UndoneBase::Known> known = undone.find_known(place, now, cover.seen);
-    if (known) WARREN_TRY(put_known(overlay, place, known));
+    if (!known) continue;
+    // What somebody makes in a directory that is back was not seen.
+    Timestamp at = now && now->is_directory() ? cover.at : Timestamp{};
+    WARREN_TRY(overlay.upper.put_cover({.base_path = place, .seen = known->seen, .at = at}));
   }
   return Ok{};
 }
