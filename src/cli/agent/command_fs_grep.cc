@@ -98,7 +98,7 @@ class GrepRun {
     Status searched = search_below(start);
     if (searched.ok() || !context_.out.status().ok()) return searched;
     has_failed_ = true;
-    warn_if_not(context_, searched);
+    print_error(context_, searched.error());
     return Ok{};
   }
 
