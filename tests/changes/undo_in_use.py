@@ -305,6 +305,7 @@ class UndoInUse(MountedCase):
         cases = {
             "replaced": ("echo old >a", "echo agent >b; mv b a", "rm a"),
             "in a renamed directory": ("mkdir d; echo old >d/1", "mv d e; echo agent >x; mv x e/1", "rm d/1"),
+            "renamed": ("echo old >a", "mv a b; echo agent >>b", "rm a"),
             "directory": ("mkdir d; echo old >d/1", "mv d e; echo agent >e/2", "rm -r d"),
         }
         for name, case in cases.items():

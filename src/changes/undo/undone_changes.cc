@@ -143,7 +143,9 @@ Status take_up(const AgentOverlay& overlay, const UpperTree& tree, TreeFinder& b
   bool is_copy = !node.origin->base_path.empty();
   bool is_back = node.there && undone.has_written(node.place, *node.there);
   bool was_linked = is_back && node.origin->hidden_names > 0 && node.there->nlink == 1;
-  if (is_copy && node.is_untouched()) {  // it follows the base by itself
+  std::optional<UndoneBase::Known> known = undone.find_known(node.place, node.there, node.origin->seen);
+  bool was_lost = !node.there && known && known->seen;  // the user had deleted what it is a copy of
+  if (is_copy && node.is_untouched() && !was_lost) {    // it follows the base by itself
     if (!was_linked) return Ok{};
     Origin alone = *node.origin;
     alone.hidden_names = 0;
@@ -153,9 +155,8 @@ Status take_up(const AgentOverlay& overlay, const UpperTree& tree, TreeFinder& b
   std::vector<ByteRange> in_base = WARREN_TRY(overlay.upper.list_base_ranges(node.node.inode));
   if (!is_of_place || !in_base.empty()) return Ok{};  // a part of it is in the base: it must stay a copy
   if (!node.there) {
-    bool is_own = node.is_kept_new() || node.node.is_directory();
+    bool is_own = node.is_kept_new() || node.node.is_directory() || was_lost;
     if (!is_own || !undone.has_removed(node.place)) return Ok{};
-    std::optional<UndoneBase::Known> known = undone.find_known(node.place, node.there, node.origin->seen);
     if (!node.place.empty()) WARREN_TRY(put_known(overlay, node.place, known));
     return has_name_in_base(tree, node.node.inode) ? Status(Ok{}) : overlay.upper.remove_origin(node.node.inode);
   }
@@ -164,9 +165,7 @@ Status take_up(const AgentOverlay& overlay, const UpperTree& tree, TreeFinder& b
   bool is_opaque_dir = node.node.is_directory() && !is_copy && !node.origin->seen;
   bool is_shown_elsewhere = is_opaque_dir && tree.is_moved_dir(node.place);
   if (is_back && is_opaque_dir && !is_shown_elsewhere) return show_again(overlay, tree, base, node);
-  if (!is_back || node.node.is_directory()) return Ok{};
-  std::optional<UndoneBase::Known> known = undone.find_known(node.place, node.there, node.origin->seen);
-  if (!known) return Ok{};
+  if (!is_back || node.node.is_directory() || !known) return Ok{};
   Origin origin = *node.origin;
   if (was_linked) origin.hidden_names = 0;
   origin.seen = known->seen;
