@@ -61,11 +61,14 @@ class BranchCommit {
     ScratchDir scratch = WARREN_TRY(ScratchDir::make("branch"));
     std::string work = scratch.path() + "/work";
     WARREN_TRY(make_host_dirs(work, 0700));
-    Git git(work);
-    git.use(git_dir_, work, scratch.path() + "/index");
+    std::string index = scratch.path() + "/index";
+    Git git(top_);
+    git.set_variable("GIT_INDEX_FILE", index);
     git.allow_lazy_fetch();  // HEAD's version of a file, to merge with
     git.set_author(author_.first, author_.second);
     WARREN_TRY(load_parent(git, parent));
+    Git in_work(top_);
+    WARREN_TRY(in_work.use(git_dir_, work, index));
     auto host = WARREN_TRY(HostTree::open(work));
     std::string removed;
     std::string written;
@@ -82,8 +85,8 @@ class BranchCommit {
     if (removed.empty() && written.empty())
       return Error(Code::kInvalid, "nothing to commit: git ignores all of the changes or cannot store them");
     // Removals first: files may have swapped names.
-    WARREN_TRY(git.ask_with({"update-index", "--force-remove", "-z", "--stdin"}, removed));
-    WARREN_TRY(git.ask_with({"update-index", "--add", "-z", "--stdin"}, written));
+    WARREN_TRY(in_work.ask_with({"update-index", "--force-remove", "-z", "--stdin"}, removed));
+    WARREN_TRY(in_work.ask_with({"update-index", "--add", "-z", "--stdin"}, written));
     std::string tree = WARREN_TRY(git.ask({"write-tree"}));
     std::vector<std::string> words{"commit-tree", tree, "-F", "-"};
     if (!parent.commit.empty()) words.insert(words.end(), {"-p", parent.commit});

@@ -245,8 +245,8 @@ Status write_committed(const AgentOverlay& overlay, const std::string& work, con
 
 // Of the files in a temporary work tree.
 Result<std::unordered_set<std::string>> CommitImport::list_unlike_head(const std::string& work) {
-  Git git(work);
-  git.use(git_dir_, work, work + "-index");
+  Git git(overlay_.base_path);
+  WARREN_TRY(git.use(git_dir_, work, work + "-index"));
   git.borrow_objects(quarantine_ + "/objects");
   Result<std::unordered_set<std::string>> found = list_unlike(git, head_);
   if (!found.ok() && found.error().code() == Code::kInvalid) return damaged(found.error().message());

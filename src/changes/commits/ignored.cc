@@ -59,8 +59,8 @@ class RulesTree {
   Result<std::unordered_set<std::string>> list_matching(const std::vector<std::string>& paths) {
     std::vector<std::string> names;
     for (const std::string& path : paths) names.push_back(prefix_ + path.substr(1));
-    Git git(work());
-    git.use(git_dir_, work(), scratch_.path() + "/index");  // an empty one
+    Git git(overlay_.base_path);
+    WARREN_TRY(git.use(git_dir_, work(), scratch_.path() + "/index"));  // an empty one
     std::unordered_set<std::string> matching = WARREN_TRY(list_ignored(git, names));
     std::unordered_set<std::string> found;
     for (std::string name : matching) {

@@ -27,9 +27,43 @@ constexpr const char* kSettings[] = {
     "core.symlinks=true",        "core.splitIndex=false",  "gc.auto=0",           "maintenance.auto=false",
     "core.untrackedCache=false", "safe.bareRepository=all"};  // our quarantine is one
 
-bool is_misleading(std::string_view name) {
-  return std::find(std::begin(kMisleading), std::end(kMisleading), name) != std::end(kMisleading);
+// A path, and lists of them. Where they are relative, the files of an agent could have these names in a work tree of
+// ours. In a list, an empty entry is the current directory, too.
+constexpr std::string_view kPaths[] = {"HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM",
+                                       "GIT_EXEC_PATH"};
+constexpr std::string_view kPathLists[] = {"PATH", "LD_LIBRARY_PATH"};
+
+constexpr const char* kFilters = R"(^filter\..*\.(clean|smudge|process)$)";
+// Before the command of a filter, which a shell runs. Git passes on which repository and work tree it was given;
+// without that, git finds the user's in the directory.
+constexpr std::string_view kAtHome =
+    "unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE; cd \"$WARREN_FILTER_DIR\" || exit 1\n";
+
+template <class List, class One>
+bool is_one_of(const List& list, const One& one) {
+  return std::find(std::begin(list), std::end(list), one) != std::end(list);
 }
+
+// As seen from `dir`.
+std::string make_absolute(const std::string& path, const std::string& dir) {
+  return path.starts_with('/') ? path : fmt::format("{}/{}", dir, path);
+}
+
+std::string make_list_absolute(std::string_view list, const std::string& dir) {
+  bool may_be_in_list = dir.find(':') == dir.npos;
+  std::string absolute;
+  for (std::size_t at = 0; at <= list.size();) {
+    std::size_t end = std::min(list.find(':', at), list.size());
+    std::string entry(list.substr(at, end - at));
+    at = end + 1;
+    if (!entry.starts_with('/') && !may_be_in_list) continue;
+    if (!absolute.empty()) absolute += ':';
+    absolute += make_absolute(entry, dir);
+  }
+  return absolute.empty() ? "/usr/bin:/bin" : absolute;
+}
+
+bool is_misleading(std::string_view name) { return is_one_of(kMisleading, name); }
 
 Result<Fd> scratch_file_with(std::string_view content) {
   Fd file = WARREN_TRY(open_scratch_file());
@@ -51,10 +85,33 @@ std::unordered_set<std::string> names_in(std::string_view listed) {
 
 Git::Git(std::string dir) : dir_(std::move(dir)) { set_variable("GIT_NO_LAZY_FETCH", "1"); }
 
-void Git::use(std::string git_dir, std::string work_tree, std::string index) {
-  dir_ = std::move(work_tree);
+Status Git::use(std::string git_dir, std::string work_tree, std::string index) {
   git_dir_ = std::move(git_dir);
+  WARREN_TRY(keep_filters_in_dir());
+  work_tree_ = std::move(work_tree);
   set_variable("GIT_INDEX_FILE", std::move(index));
+  return Ok{};
+}
+
+// Git runs content filters at the top of the work tree, where shells and interpreters look for programs and modules. In
+// a work tree of ours these would be the agent's.
+Status Git::keep_filters_in_dir() {
+  constexpr int kNone = 1;
+  Captured listed = WARREN_TRY(run({"config", "-z", "--get-regexp", kFilters}));
+  if (listed.status != 0 && listed.status != kNone) return failed("config", listed);
+  std::map<std::string, std::string> commands;  // the last one counts
+  for (const std::string& setting : split_at_nul(listed.output)) {
+    std::size_t end = std::min(setting.find('\n'), setting.size());
+    commands.insert_or_assign(setting.substr(0, end), setting.substr(std::min(end + 1, setting.size())));
+  }
+  for (const auto& [key, command] : commands) {
+    if (command.empty()) continue;  // switched off
+    std::string variable = fmt::format("WARREN_FILTER_{}", options_.size());
+    set_variable(variable, std::string(kAtHome) + command);
+    options_.push_back(fmt::format("--config-env={}={}", key, variable));
+  }
+  set_variable("WARREN_FILTER_DIR", dir_);
+  return Ok{};
 }
 
 void Git::set_author(std::string name, std::string email) {
@@ -74,19 +131,32 @@ void Git::borrow_objects(const std::string& dir) {
 
 void Git::allow_lazy_fetch() { variables_.erase("GIT_NO_LAZY_FETCH"); }
 
-Result<Captured> Git::run(const std::vector<std::string>& words, int input) {
+std::vector<std::string> Git::list_environment() const {
   std::vector<std::string> environment;
   for (char** one = environ; *one != nullptr; ++one) {
-    std::string_view name = std::string_view(*one).substr(0, std::string_view(*one).find('='));
-    if (!is_misleading(name) && !variables_.contains(std::string(name))) environment.emplace_back(*one);
+    std::string_view variable = *one;
+    std::string name(variable.substr(0, variable.find('=')));
+    if (is_misleading(name) || variables_.contains(name)) continue;
+    std::string value(variable.substr(std::min(name.size() + 1, variable.size())));
+    if (is_one_of(kPaths, name)) value = value.empty() ? value : make_absolute(value, dir_);
+    else if (is_one_of(kPathLists, name)) value = value.empty() ? value : make_list_absolute(value, dir_);
+    environment.push_back(fmt::format("{}={}", name, value));
   }
   for (const auto& [name, value] : variables_) environment.push_back(fmt::format("{}={}", name, value));
+  return environment;
+}
+
+Result<Captured> Git::run(const std::vector<std::string>& words, int input) {
+  std::vector<std::string> environment = list_environment();
   std::vector<std::string> all{"git"};
-  if (!git_dir_.empty()) all.insert(all.end(), {"--git-dir=" + git_dir_, "--work-tree=" + dir_});
+  if (!work_tree_.empty()) all.insert(all.end(), {"-C", work_tree_, "--work-tree=" + work_tree_});
+  if (!git_dir_.empty()) all.push_back("--git-dir=" + git_dir_);
   for (const char* setting : kSettings) all.insert(all.end(), {"-c", setting});
   for (const std::string& setting : settings_) all.insert(all.end(), {"-c", setting});
+  all.insert(all.end(), options_.begin(), options_.end());
   all.insert(all.end(), words.begin(), words.end());
-  Result<Captured> done = run_captured(all, dir_, input, limit_, &environment).within("git " + words[0]);
+  Result<Captured> done =
+      run_captured(all, dir_, input, limit_, &environment).within("git " + words[0]);
   if (!done.ok() && done.error().code() == Code::kNotFound)
     return Error(Code::kNotFound, "git is not installed", "--as-patch writes a patch without git");
   if (done.ok()) std::erase(done->errors, '\0');  // which ends what a repository that is fetched from says
@@ -130,7 +200,8 @@ Result<std::unordered_set<std::string>> list_differing(Git& git, const std::stri
 Result<std::unordered_set<std::string>> list_unlike(Git& git, const std::string& commit) {
   WARREN_TRY(git.ask({"read-tree", commit}));
   WARREN_TRY(git.run({"update-index", "-q", "--refresh"}));  // fails if something differs
-  std::string listed = WARREN_TRY(git.ask({"diff-files", "-z", "--name-only", "--no-renames", "--diff-filter=MT"}));
+  std::string listed = WARREN_TRY(git.ask({"diff-files", "-z", "--name-only", "--no-renames", "--diff-filter=MT",
+                                           "--ignore-submodules=dirty"}));  // git is not started in them
   return names_in(listed);
 }
 

@@ -27,8 +27,10 @@ class Git {
  public:
   explicit Git(std::string dir);
 
-  // From now on, commands use this work tree and index instead of the repository's own.
-  void use(std::string git_dir, std::string work_tree, std::string index);
+  // From now on, commands use this work tree and index instead of the repository's own. The work tree may be a
+  // temporary one with an agent's files: content filters, and whatever the environment names by a relative path, are
+  // still those of the directory that was given before, which is the top of a work tree.
+  Status use(std::string git_dir, std::string work_tree, std::string index);
   void set_author(std::string name, std::string email);
   void set_variable(std::string name, std::string value);
   void borrow_objects(const std::string& dir);  // the directory objects of another repository: this one has them, too
@@ -44,9 +46,14 @@ class Git {
   Result<bool> succeeds(const std::vector<std::string>& words);
 
  private:
+  std::vector<std::string> list_environment() const;
+  Status keep_filters_in_dir();
+
   std::string dir_;
-  std::string git_dir_;  // "" to let git find it
+  std::string git_dir_;    // "" to let git find it
+  std::string work_tree_;  // "" for the repository's own
   std::map<std::string, std::string> variables_;
+  std::vector<std::string> options_;
   std::vector<std::string> settings_;
   std::chrono::milliseconds limit_ = limits::kGitTime;
 };

@@ -172,7 +172,7 @@ class Comparison {
     }
     std::string git_dir = WARREN_TRY(git_.ask({"rev-parse", "--absolute-git-dir"}));
     Git git = git_;
-    git.use(git_dir, work, scratch.path() + "/index");
+    WARREN_TRY(git.use(git_dir, work, scratch.path() + "/index"));
     std::unordered_set<std::string> unlike = WARREN_TRY(list_unlike(git, commit));
     for (const std::string& name : unlike) dirty.insert("/" + name);
     return dirty;

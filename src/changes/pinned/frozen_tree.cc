@@ -51,11 +51,10 @@ class VersionSource {
     ScratchDir scratch = WARREN_TRY(ScratchDir::make("frozen"));
     std::string work = scratch.path() + "/work";
     WARREN_TRY(make_host_dirs(work, 0700));
-    Git in_base(base);
-    std::string git_dir = WARREN_TRY(in_base.ask({"rev-parse", "--absolute-git-dir"}));
-    Git git(work);
+    Git git(base);
     git.set_limit(limits::kFreezeTime);
-    git.use(git_dir, work, scratch.path() + "/index");
+    std::string git_dir = WARREN_TRY(git.ask({"rev-parse", "--absolute-git-dir"}));
+    WARREN_TRY(git.use(git_dir, work, scratch.path() + "/index"));
     // For its attributes. Only what the base itself has is written: what the agent has committed is in the upper layer.
     WARREN_TRY(git.ask({"read-tree", commit}));
     std::string entries;

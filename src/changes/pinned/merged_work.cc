@@ -93,7 +93,7 @@ class Settling {
     ScratchDir scratch = WARREN_TRY(ScratchDir::make("merged"));
     std::string git_dir = WARREN_TRY(git_.ask({"rev-parse", "--absolute-git-dir"}));
     Git git = git_;
-    git.use(git_dir, overlay_.base_path, scratch.path() + "/index");
+    WARREN_TRY(git.use(git_dir, overlay_.base_path, scratch.path() + "/index"));
     std::unordered_set<std::string> unlike = WARREN_TRY(list_unlike(git, commit));
     for (const std::string& name : unlike) other_.insert("/" + name);
     std::string all = WARREN_TRY(git.ask({"ls-files", "-z"}));

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""An agent's repository is a stranger's: on the host, nothing of it is run, and it does not decide what work there is.
+
+    WARREN=path/to/warren git_hostile.py [-v] [Class.test_name]
+
+Needs root.
+"""
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from git import COMMIT, Git
+
+BOT = "git -c user.name=bot -c user.email=bot@example.org"
+WHO = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in (("NAME", "t"), ("EMAIL", "t@example.org"))}
+
+
+class Hostile(Git):
+    def write(self, name, text, mode=0o644):
+        path = self.base / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(mode)
+
+    def warren(self, *words, status=0, **options):
+        done = self.world.warren(*words, **options)
+        self.assertEqual(done.returncode, status, done.stderr + done.stdout)
+        return done.stdout + done.stderr
+
+
+class Filters(Hostile):
+    """The user's own content filters, whose commands are files of the project."""
+
+    def setUp(self):
+        super().setUp()
+        self.ran = self.world.root / "ran"  # the agent cannot write there
+        self.lower = f"#!/bin/sh\necho \"$0 $*\" >> {self.ran}; tr A-Z a-z\n"
+        self.evil = f"#!/bin/sh\necho evil >> {self.ran}; tr A-Z a-z\n"
+
+    def begin(self, clean, smudge="cat", **files):
+        self.write(".gitattributes", "*.nb filter=x\n")
+        for name, text in files.items():
+            self.write(name.replace("__", "/"), text, 0o755)
+        self.git("config", "filter.x.clean", clean)
+        self.git("config", "filter.x.smudge", smudge)
+        self.write("a.nb", "ONE\n")
+        self.commit("filtered")
+        self.assertEqual(self.git("show", "HEAD:a.nb"), "one")
+
+    def check(self, script, environment=None):
+        """An agent commits another version of the filter and a filtered file; every command that compares uses the user's."""
+        self.inside(f"""echo TWO > a.nb; echo THREE > b.nb; {script}
+                        git -c filter.x.clean='tr A-Z a-z' add -A; {BOT} commit -qm work; echo FOUR > c.nb""")
+        self.ran.write_text("")
+        for words in (("diff", "session:s"), ("apply", "-n", "session:s"), ("apply", "--as-branch", "b", "session:s"), ("sessions",),
+                      ("apply", "session:s")):
+            said = self.warren(*words, env=self.world.environment() | WHO | (environment or {}))
+            self.assertNotIn("evil", self.ran.read_text(), words)
+            self.assertNotIn("held back", said)
+        self.assertEqual(self.git("show", "b:c.nb"), "four")
+        self.assertEqual(self.git("show", "warren/s:a.nb"), "two")
+        self.assertEqual([(self.base / name).read_text() for name in ("a.nb", "c.nb")], ["ONE\n", "FOUR\n"])
+        return self.ran.read_text()
+
+    def test_one_that_is_named_by_a_relative_path(self):
+        self.begin("tools/clean", tools__clean=self.lower)
+        self.assertIn("tools/clean", self.check(f"printf '%s' '{self.evil}' > tools/clean"))
+
+    def test_one_that_git_is_asked_for(self):
+        self.begin('"$(git rev-parse --show-toplevel)"/tools/clean %f', tools__clean=self.lower)
+        self.assertIn("tools/clean a.nb", self.check(f"printf '%s' '{self.evil}' > tools/clean"))
+
+    def test_a_module_that_python_finds_in_the_current_directory(self):
+        modules = self.world.home / "modules"
+        modules.mkdir()
+        (modules / "lower.py").write_text("import sys; sys.stdout.write(sys.stdin.read().lower())\n")
+        self.begin(f"env PYTHONPATH={modules} python3 -m lower")
+        self.check(f"echo 'import sys; open(\"{self.ran}\", \"a\").write(\"evil\"); sys.stdout.write(sys.stdin.read().lower())' > lower.py")
+
+    def test_programs_and_settings_that_the_environment_finds_by_relative_paths(self):
+        self.begin("tr A-Z a-z", bin__lower=self.lower)
+        self.git("config", "filter.x.clean", "lower %f || exit 1")
+        self.write("own", "[user]\n\tname = user\n")
+        evil = self.evil.replace("'", "'\\''")
+        made = "; ".join(f"printf '%s' '{evil}' > {name}; chmod +x {name}" for name in ("git", "sh", "bin/lower", "bin/sh", "bin/git"))
+        self.check(f"{made}; printf '[filter \"x\"]\\n\\tclean = ./bin/lower\\n' > own; rm -f libc.so.6; echo evil > libc.so.6",
+                   {"PATH": f"bin:{self.world.environment()['PATH']}:.:", "LD_LIBRARY_PATH": ":", "GIT_CONFIG_GLOBAL": "own"})
+
+    def test_one_process_for_all_files(self):
+        source = f"""#!/usr/bin/env python3
+import os, sys
+into, out = sys.stdin.buffer, sys.stdout.buffer
+def read():
+    packets = []
+    while True:
+        head = into.read(4)
+        if not head:
+            sys.exit()
+        if head == b"0000":
+            return packets
+        packets.append(into.read(int(head, 16) - 4))
+def write(*packets):
+    for one in packets:
+        out.write(b"%04x" % (len(one) + 4) + one)
+    out.write(b"0000")
+    out.flush()
+read()
+write(b"git-filter-server\\n", b"version=2\\n")
+read()
+write(b"capability=clean\\n", b"capability=smudge\\n")
+while True:
+    about = read()
+    text = b"".join(read())
+    if os.access({str(self.ran)!r}, os.W_OK):
+        open({str(self.ran)!r}, "a").write(repr(about))
+    write(b"status=success\\n")
+    write(*([text.lower()] if b"command=clean\\n" in about else [text]))
+    write()
+"""
+        self.git("config", "filter.x.process", "tools/process")
+        self.begin("false", "false", tools__process=source)
+        ran = self.check(f"""echo 'import os; os.access("{self.ran}", os.W_OK) and open("{self.ran}", "a").write("evil")' > /tmp/evil; sed -i '1r /tmp/evil' tools/process""")
+        self.assertIn("pathname=a.nb", ran)
+
+    def test_those_of_a_project_and_with_a_command_that_need_quoting(self):
+        self.base.rename(self.world.root / "it's $(touch x) \"%f\" %%")
+        self.base = self.world.base = self.world.root / "it's $(touch x) \"%f\" %%"
+        self.begin("""sh -c 'tr A-Z "$1-z"' "it's" a; true""")
+        self.git("config", "filter.sub=x.section.clean", "./tools/second '%f'")
+        self.write(".gitattributes", "*.nb filter=x\n*.second filter=sub=x.section\n")
+        self.write("tools/second", self.lower, 0o755)
+        self.commit("second")
+        self.inside(f"echo TWO > a.nb; echo TWO > 'b c.second'; git add -A; {COMMIT} work")
+        self.ran.write_text("")
+        self.warren("apply", "session:s")
+        self.assertEqual(self.git("show", "warren/s:a.nb"), "two")
+        self.assertIn("./tools/second b c.second", self.ran.read_text())
+        self.assertFalse(any(self.world.root.rglob("x")))
+
+    def test_one_that_is_switched_off_stays_so(self):
+        self.begin("tr A-Z a-z")
+        (self.world.home / ".gitconfig").write_text('[filter "x"]\n\tclean = false\n\tprocess = false\n')
+        self.git("config", "filter.x.clean", "")
+        self.git("config", "filter.x.process", "")
+        self.inside(f"echo TWO > a.nb; {COMMIT} work")
+        self.warren("diff", "session:s")
+        self.apply()
+        self.assertEqual(self.git("show", "warren/s:a.nb"), "TWO")
+
+    def test_those_of_the_project_write_what_a_session_keeps_of_its_start(self):
+        lower = "#!/bin/sh\ntr A-Z a-z\n"
+        self.begin("tools/clean", "tools/smudge", tools__clean=lower, tools__smudge="#!/bin/sh\ntr a-z A-Z\n")
+        self.inside("git status --short > /dev/null; echo 1 > mine")
+        self.write("a.nb", "NEWER\n")
+        self.commit("newer")
+        self.assertEqual(self.inside("cat a.nb").stdout, "ONE\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
