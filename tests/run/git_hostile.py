@@ -157,5 +157,28 @@ while True:
         self.assertEqual(self.inside("cat a.nb").stdout, "ONE\n")
 
 
+class Merges(Hostile):
+    """What a merge has otherwise than all of its parents is in no other commit."""
+
+    def test_one_that_has_uncommitted_work_of_the_user_is_asked_about(self):
+        for session, merge in (("one", f"{BOT} merge -q --no-commit warren/base"),
+                               ("two", f"git checkout -q -b t HEAD~1; echo t > t; git add t; {BOT} commit -qm t; git checkout -q main; "
+                                       f"{BOT} merge -q --no-commit t; git rev-parse warren/base >> .git/MERGE_HEAD")):
+            with self.subTest(session):
+                self.inside(f"echo 1 > mine-{session}; git add -A; {COMMIT} mine", session=session)
+                self.write("other", f"{session}\n")
+                self.commit("of the host")
+                self.write("file", "not to be published\n")
+                self.inside(f"{merge}; git add -A; {COMMIT} merged", session=session)
+                self.assertIn("not a change of this session: /file", self.warren("diff", f"session:{session}"))
+                self.assertIn("not a change of this session: /file", self.warren("apply", f"session:{session}", status=1))
+                self.git("checkout", "-q", "--", "file")
+
+    def test_one_that_has_an_excluded_file_is_named(self):
+        self.inside(f"git checkout -q -b t; echo t > t; git add t; {COMMIT} t; git checkout -q main; echo m > m; git add m; {COMMIT} m; "
+                    f"{BOT} merge -q --no-commit t; echo s > secret; git add secret; {COMMIT} merged")
+        self.assertIn("excluded, but in the commits: /secret", self.warren("apply", "session:s", "--exclude", "secret"))
+
+
 if __name__ == "__main__":
     unittest.main()

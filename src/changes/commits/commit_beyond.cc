@@ -171,11 +171,13 @@ AppliedFiles list_applied_files(const AgentOverlay& overlay) {
   return applied;
 }
 
-// Of the files that these commits change, one id on each line.
+// Of the files that these commits change, one id on each line. Of a merge, those that it has otherwise than all of its
+// parents: the others are in these, or in the base already.
 Result<std::vector<std::string>> list_names(Git& git, const std::string& commits) {
   if (commits.empty()) return std::vector<std::string>();
   std::string names = WARREN_TRY(git.ask_with(
-      {"diff-tree", "--stdin", "--root", "-r", "-z", "--name-only", "--no-commit-id", "--no-renames"}, commits + "\n"));
+      {"diff-tree", "--stdin", "--root", "-r", "-c", "-z", "--name-only", "--no-commit-id", "--no-renames"},
+      commits + "\n"));
   return split_at_nul(names);
 }
 
