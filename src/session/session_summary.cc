@@ -44,7 +44,8 @@ Result<SessionSummary> summarise_session(const SessionDir& session, Clock& clock
   summary.files = WARREN_TRY(list_files(opened.overlay, changes));
   if (in_git.empty()) return summary;
   if (!ignored.empty()) summary.left.emplace_back(kIgnoredFiles);
-  summary.has_commits = commits.ok() && *commits && !(*commits)->brings.empty();
+  // What cannot be looked at counts.
+  summary.has_commits = !commits.ok() || (*commits && !(*commits)->brings.empty());
   bool is_empty_else = summary.is_empty();
   Result<StrayObjects> strays = find_stray_objects(opened.overlay, in_git);
   bool has_strays = !strays.ok() || strays->commits > 0;  // an object may be damaged: then they count

@@ -6,6 +6,8 @@
 Needs root.
 """
 import pathlib
+import resource
+import shutil
 import sys
 import unittest
 
@@ -178,6 +180,72 @@ class Merges(Hostile):
         self.inside(f"git checkout -q -b t; echo t > t; git add t; {COMMIT} t; git checkout -q main; echo m > m; git add m; {COMMIT} m; "
                     f"{BOT} merge -q --no-commit t; echo s > secret; git add secret; {COMMIT} merged")
         self.assertIn("excluded, but in the commits: /secret", self.warren("apply", "session:s", "--exclude", "secret"))
+
+
+class Resources(Hostile):
+    def setUp(self):
+        super().setUp()
+        self.calls = self.world.root / "calls"
+
+    def with_shim(self, script):
+        """An environment in which git is a script that notes its arguments."""
+        shims = self.world.home / "shims"
+        shims.mkdir(exist_ok=True)
+        shim = shims / "git"
+        shim.write_text(f'#!/bin/sh\necho "$*" >> {self.calls}\n{script}\nexec {shutil.which("git")} "$@"\n')
+        shim.chmod(0o755)
+        self.calls.write_text("")
+        environment = self.world.environment()
+        return environment | {"PATH": f"{shims}:{environment['PATH']}"}
+
+    def list_calls(self):
+        return self.calls.read_text().splitlines()
+
+    def test_what_git_may_allocate_is_limited(self):
+        self.inside(f"echo 2 > file; {COMMIT} two")
+        limits = self.world.root / "limits"
+        # The limit is set when the program has begun.
+        environment = self.with_shim(f'i=0; while [ "$(ulimit -d)" = unlimited ] && [ $i -lt 100 ]; do sleep 0.01; i=$((i+1)); done; ulimit -d >> {limits}')
+        self.warren("diff", "session:s", env=environment)
+        self.assertEqual(set(limits.read_text().split()), {str(2 << 20)})
+
+    def check_too_large(self):
+        small = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_DATA, (400 << 20, resource.RLIM_INFINITY))}
+        self.assertIn("cannot tell", self.warren("diff", "session:s", **small))
+        said = self.warren("apply", "session:s", status=1, **small)
+        self.assertIn("the repository needs more than 2048 MiB of memory", said)
+        self.assertIn("--no-commits", said)
+        self.assertIn("commits", self.warren("sessions", **small))
+        self.assertNotIn("would delete s", self.warren("sessions", "prune", "--empty", "-n", **small))
+        self.warren("apply", "session:s", "--no-commits", **small)
+        self.assertEqual((self.base / "mine").read_text(), "1\n")
+
+    def test_a_small_commit_that_unpacks_to_a_large_one(self):
+        self.inside("""python3 - <<'END'
+import hashlib, os, subprocess, zlib
+def ask(*words):
+    return subprocess.check_output(["git", *words], text=True).strip()
+head = f"tree {ask('rev-parse', 'HEAD^{tree}')}\\nparent {ask('rev-parse', 'HEAD')}\\nauthor a <a@e> 1 +0000\\ncommitter a <a@e> 1 +0000\\n\\nwork\\n\\n".encode()
+count, block = 500, b"a" * (1 << 20)
+name, packed, out = hashlib.sha1(), zlib.compressobj(1), b""
+for part in [b"commit %d\\0" % (len(head) + count * len(block)) + head] + [block] * count:
+    name.update(part)
+    out += packed.compress(part)
+name = name.hexdigest()
+os.makedirs(f".git/objects/{name[:2]}", exist_ok=True)
+open(f".git/objects/{name[:2]}/{name[2:]}", "wb").write(out + packed.flush())
+open(".git/refs/heads/main", "w").write(name + "\\n")
+open("mine", "w").write("1\\n")
+END""".replace("\\\\", "\\"))
+        self.check_too_large()
+
+    def test_a_few_trees_that_have_more_files_than_anybody_can_list(self):
+        self.inside("""entry="100644 blob $(echo x | git hash-object -w --stdin)"
+            for level in 1 2 3 4 5 6 7 8 9; do
+              for n in 0 1 2 3 4 5 6 7 8 9; do printf '%s\\td%s\\n' "$entry" $n; done > list; tree=$(git mktree < list); entry="040000 tree $tree"
+            done
+            rm list; echo 1 > mine; """.replace("\\\\", "\\") + f"git update-ref refs/heads/main $({BOT} commit-tree -p HEAD -m bomb $tree)")
+        self.check_too_large()
 
 
 if __name__ == "__main__":

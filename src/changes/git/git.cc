@@ -1,6 +1,7 @@
 #include "changes/git/git.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 
@@ -70,6 +71,26 @@ Result<Fd> scratch_file_with(std::string_view content) {
   WARREN_TRY(write_all(file.get(), as_bytes(content)));
   if (::lseek(file.get(), 0, SEEK_SET) != 0) return system_error(errno, "read a temporary file");
   return file;
+}
+
+constexpr const char* kWithoutCommits =
+    "if that is because of a session's commits, `warren apply --no-commits` applies its changes as files";
+
+// Otherwise it would look as if git had not found something.
+Status check_end(const std::string& command, const Captured& done) {
+  constexpr int kSignals[] = {128 + SIGABRT, 128 + SIGBUS, 128 + SIGKILL, 128 + SIGSEGV};
+  constexpr std::string_view kMemory[] = {"ut of memory", "annot allocate memory", "memory exhausted"};
+  if (done.status == 0) return Ok{};
+  bool is_short_of_memory = std::any_of(std::begin(kMemory), std::end(kMemory),
+                                        [&](std::string_view word) { return done.errors.find(word) != word.npos; });
+  if (is_short_of_memory) {
+    return Error(
+        Code::kTooLarge,
+        fmt::format("git {}: the repository needs more than {} MiB of memory", command, limits::kGitMemory >> 20),
+        kWithoutCommits);
+  }
+  if (!is_one_of(kSignals, done.status)) return Ok{};
+  return Error(Code::kIo, fmt::format("git {} was ended by signal {}", command, done.status - 128));
 }
 
 Error failed(const std::string& command, const Captured& done) {
@@ -156,10 +177,15 @@ Result<Captured> Git::run(const std::vector<std::string>& words, int input) {
   all.insert(all.end(), options_.begin(), options_.end());
   all.insert(all.end(), words.begin(), words.end());
   Result<Captured> done =
-      run_captured(all, dir_, input, limit_, &environment).within("git " + words[0]);
+      run_captured(all, dir_, input, limit_, &environment, limits::kGitMemory).within("git " + words[0]);
   if (!done.ok() && done.error().code() == Code::kNotFound)
     return Error(Code::kNotFound, "git is not installed", "--as-patch writes a patch without git");
-  if (done.ok()) std::erase(done->errors, '\0');  // which ends what a repository that is fetched from says
+  if (!done.ok()) {
+    bool is_too_much = done.error().code() == Code::kTimeout || done.error().code() == Code::kTooLarge;
+    return is_too_much ? std::move(done).take_error().with_hint(kWithoutCommits) : std::move(done).take_error();
+  }
+  std::erase(done->errors, '\0');  // which ends what a repository that is fetched from says
+  WARREN_TRY(check_end(words[0], *done));
   return done;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -18,6 +19,9 @@ namespace warren {
 
 namespace limits {
 inline constexpr std::chrono::milliseconds kGitTime = std::chrono::minutes{10};  // one command of git
+// What git may allocate: it holds whole objects, and an agent can make small ones that unpack to any size. Files up to
+// 512 MiB and their differences need less, and so do millions of objects.
+inline constexpr std::uint64_t kGitMemory = std::uint64_t{2} << 30;
 }  // namespace limits
 
 // Hooks, the file system monitor and automatic maintenance are switched off; variables that would lead git to another
@@ -38,7 +42,7 @@ class Git {
   void add_setting(std::string setting) { settings_.push_back(std::move(setting)); }  // "fetch.fsckObjects=true"
   void set_limit(std::chrono::milliseconds limit) { limit_ = limit; }                 // of each command
 
-  // kNotFound if git is not installed.
+  // kNotFound if git is not installed, kTooLarge if it needs too much memory, kTimeout.
   Result<Captured> run(const std::vector<std::string>& words, int input = -1);
   // What git printed, without the newline that it adds: the answer may be a path. kInvalid with git's own message.
   Result<std::string> ask(const std::vector<std::string>& words, int input = -1);

@@ -1,6 +1,7 @@
 #include "changes/git/quarantine.h"
 
 #include <algorithm>
+#include <chrono>
 #include <unordered_set>
 
 #include <fcntl.h>
@@ -78,6 +79,8 @@ class ObjectCopy {
     WARREN_TRY(copy(path, draft));
     Fd pack = WARREN_TRY(host_.open_file(draft, O_RDONLY));
     Git git(path_);
+    auto left = std::chrono::ceil<std::chrono::milliseconds>(until_ - std::chrono::steady_clock::now());
+    git.set_limit(std::max(left, std::chrono::milliseconds{1}));
     Captured done = WARREN_TRY(git.run({"index-pack", "--stdin", "--fix-thin", "--strict"}, pack.get()));
     if (done.status != 0) {
       return Error(Code::kCorrupt,
@@ -98,6 +101,7 @@ class ObjectCopy {
   std::unordered_set<std::string> known_;
   std::size_t count_ = 0;
   std::uint64_t bytes_ = 0;
+  std::chrono::steady_clock::time_point until_ = std::chrono::steady_clock::now() + limits::kGitTime;  // of all packs
 };
 
 // The objects of the base's repository, and where its history was cut off.

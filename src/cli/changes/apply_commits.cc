@@ -167,8 +167,11 @@ void print_foreign(Context& context, const AgentOverlay& overlay, const AgentCom
   auto import = CommitImport::prepare(overlay, found, found.head, left_out);
   if (!import.ok()) return;  // apply says what is wrong with them
   Result<CommitImport::Beyond> beyond = (*import)->look_beyond(changes);
-  if (!beyond.ok() || !is_notable(*beyond)) return;
-  context.err.print("{}\n", context.err.name(describe_foreign(*beyond)));
+  if (!beyond.ok()) {
+    context.err.print("cannot tell what the commits contain: {}\n", context.err.name(beyond.error().message()));
+  } else if (is_notable(*beyond)) {
+    context.err.print("{}\n", context.err.name(describe_foreign(*beyond)));
+  }
 }
 
 struct ImportedHead {
@@ -186,7 +189,11 @@ ImportedHead import_head(const AgentOverlay& overlay, const std::vector<TreeChan
 
 void print_strays(Context& context, const AgentOverlay& overlay, const std::vector<TreeChange>& left_out) {
   Result<StrayObjects> strays = find_stray_objects(overlay, left_out);
-  if (!strays.ok() || strays->commits == 0) return;
+  if (!strays.ok()) {
+    context.err.print("cannot tell whether commits are on no branch: {}\n", context.err.name(strays.error().message()));
+    return;
+  }
+  if (strays->commits == 0) return;
   context.err.print("{} on no branch and {} only in the session; create a branch there to have {} applied\n",
                     strays->commits == 1 ? "1 commit is" : fmt::format("{} commits are", strays->commits),
                     strays->commits == 1 ? "exists" : "exist", strays->commits == 1 ? "it" : "them");

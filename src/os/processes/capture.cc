@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -90,6 +91,16 @@ Result<pid_t> spawn(const std::vector<std::string>& words, const std::string& di
   return pid;
 }
 
+// The program runs already, but has had no time to allocate much. It may have been given less before.
+Status limit_memory(pid_t pid, std::uint64_t bytes) {
+  struct rlimit limit {};
+  bool is_known = ::prlimit(pid, RLIMIT_DATA, nullptr, &limit) == 0;
+  if (is_known && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur <= bytes) return Ok{};
+  limit.rlim_cur = bytes;
+  bool is_limited = is_known && ::prlimit(pid, RLIMIT_DATA, &limit, nullptr) == 0;
+  return is_limited || errno == ESRCH ? Status(Ok{}) : Status(system_error(errno, "limit a program's memory"));
+}
+
 enum class Ended { kYes, kLate, kTalksTooMuch };
 
 // Without a descriptor for the child, it is waited for without a limit.
@@ -168,10 +179,16 @@ class TerminalLoan {
 
 Result<Captured> run_captured(const std::vector<std::string>& words, const std::string& dir, int input,
                               std::optional<std::chrono::milliseconds> limit,
-                              const std::vector<std::string>* environment) {
+                              const std::vector<std::string>* environment, std::optional<std::uint64_t> memory_bytes) {
   Fd output = WARREN_TRY(open_memory("output"));
   Fd errors = WARREN_TRY(open_memory("errors"));
   pid_t pid = WARREN_TRY(spawn(words, dir, {input, output.get(), errors.get()}, environment, Group::kOurs));
+  Status limited = memory_bytes ? limit_memory(pid, *memory_bytes) : Status(Ok{});
+  if (!limited.ok()) {
+    ::kill(pid, SIGKILL);
+    wait_captured(pid, words[0], limit, output.get(), errors.get()).ignore("it was killed");
+    return std::move(limited).take_error();
+  }
   return wait_captured(pid, words[0], limit, output.get(), errors.get());
 }
 

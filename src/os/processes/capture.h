@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,10 +21,12 @@ struct Captured {
 // Starts `words` (found by PATH) in `dir` and waits. `input` becomes its standard input, read from the descriptor's
 // current position; -1: no input. A program that runs longer than `limit` is killed, without its children. kNotFound,
 // kTimeout; with a limit also kTooLarge, if it prints more than 256 MiB. `environment` (NAME=VALUE each) is all that
-// the program gets; nullptr: our own.
+// the program gets; nullptr: our own. With `memory_bytes`, the program cannot allocate more than that, nor can what it
+// starts, each by itself; mapped files do not count.
 Result<Captured> run_captured(const std::vector<std::string>& words, const std::string& dir, int input = -1,
                               std::optional<std::chrono::milliseconds> limit = std::nullopt,
-                              const std::vector<std::string>* environment = nullptr);
+                              const std::vector<std::string>* environment = nullptr,
+                              std::optional<std::uint64_t> memory_bytes = std::nullopt);
 
 // The same, in a process group of its own, which is killed as a whole after `limit`. If this process has the terminal,
 // the program gets it until it ends, so that it can ask for something.
