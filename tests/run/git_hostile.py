@@ -247,6 +247,32 @@ END""".replace("\\\\", "\\"))
             rm list; echo 1 > mine; """.replace("\\\\", "\\") + f"git update-ref refs/heads/main $({BOT} commit-tree -p HEAD -m bomb $tree)")
         self.check_too_large()
 
+    def test_a_comparison_of_rebased_commits_that_takes_too_long_counts_as_lost_work(self):
+        self.inside(f"""echo 1 > lost; git add -A; {BOT} commit -qm lost; echo 1 > kept; git add -A; {BOT} commit -qm kept
+                        GIT_SEQUENCE_EDITOR='sed -i 1d' {BOT} rebase -q -i HEAD~2; git reset -q --hard HEAD~1""")
+        environment = self.with_shim('case "$*" in *--cherry-pick*) exec sleep 3600;; esac')
+        self.assertIn("on no branch and exist", self.warren("diff", "session:s", env=environment))
+        looks, compared = (len([call for call in self.list_calls() if word in call]) for word in (" init ", "--cherry-pick"))
+        self.assertEqual(compared, looks)
+
+    def test_staged_files_cost_no_git_process_each(self):
+        counts = []
+        for session, count in (("few", 3), ("many", 60)):
+            self.inside(f"mkdir many; for i in $(seq {count}); do echo {session}$i > many/$i; done; git add -A; git write-tree; git reset -q; rm -r many",
+                        session=session)
+            environment = self.with_shim("")
+            self.warren("sessions", env=environment)
+            self.assertIn(session, self.world.sessions())
+            counts.append(len(self.list_calls()))
+            self.warren("sessions", "delete", session, "--yes")
+        self.assertEqual(counts[0], counts[1])
+
+    def test_all_branches_of_a_session_share_one_copy_of_its_objects(self):
+        self.inside(f"for i in $(seq 5); do git branch warren/b$i $({BOT} commit-tree -p HEAD -m b$i 'HEAD^{{tree}}'); done; "
+                    f"echo 2 > file; {COMMIT} work")
+        self.assertIn("warren/b5", self.warren("apply", "-n", "session:s", env=self.with_shim("")))
+        self.assertEqual(len([call for call in self.list_calls() if " init " in call]), 1)
+
 
 if __name__ == "__main__":
     unittest.main()

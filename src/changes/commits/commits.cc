@@ -88,10 +88,12 @@ Result<std::optional<AgentCommits>> find_commits(const AgentOverlay& overlay) {
   return std::optional(std::move(commits));
 }
 
-CommitImport::CommitImport(const AgentOverlay& overlay, ScratchDir scratch, std::string head, std::string commit)
+CommitImport::CommitImport(const AgentOverlay& overlay, ScratchDir scratch, std::shared_ptr<const ScratchDir> objects,
+                           std::string head, std::string commit)
     : overlay_(overlay),
       scratch_(std::move(scratch)),
-      quarantine_(scratch_.path() + "/quarantine"),
+      objects_(std::move(objects)),
+      quarantine_(objects_->path() + "/quarantine"),
       head_(std::move(head)),
       commit_(std::move(commit)),
       base_(overlay.base_path),
@@ -109,14 +111,20 @@ Error CommitImport::damaged(std::string_view why) {
 
 Result<std::unique_ptr<CommitImport>> CommitImport::prepare(const AgentOverlay& overlay, const AgentCommits& found,
                                                             const std::string& commit,
-                                                            const std::vector<TreeChange>& all) {
+                                                            const std::vector<TreeChange>& all,
+                                                            const CommitImport* other) {
   ScratchDir scratch = WARREN_TRY(ScratchDir::make("commits"));
+  std::shared_ptr<const ScratchDir> objects = other != nullptr ? other->objects_ : nullptr;
+  if (!objects) {
+    ScratchDir made = WARREN_TRY(ScratchDir::make("objects"));
+    objects = std::make_shared<const ScratchDir>(std::move(made));
+  }
   // If HEAD is not pinned and the agent has not switched to another branch, it is the base's, and may have moved since.
   std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(overlay));
   bool has_own_head = pinned || std::any_of(all.begin(), all.end(),
                                             [](const TreeChange& change) { return change.path == "/.git/HEAD"; });
   const std::string& head = has_own_head ? found.head : commit;
-  std::unique_ptr<CommitImport> made(new CommitImport(overlay, std::move(scratch), head, commit));
+  std::unique_ptr<CommitImport> made(new CommitImport(overlay, std::move(scratch), std::move(objects), head, commit));
   Captured prefix = WARREN_TRY(made->base_.run({"rev-parse", "--show-prefix"}));
   if (prefix.status != 0 || !trimmed(prefix.output, kWhitespace).empty()) {
     std::string_view why = trimmed(prefix.errors, kWhitespace);
@@ -127,7 +135,7 @@ Result<std::unique_ptr<CommitImport>> CommitImport::prepare(const AgentOverlay& 
   }
   made->is_head_squashed_ = found.is_head_squashed && head == found.head;
   made->git_dir_ = WARREN_TRY(made->base_.ask({"rev-parse", "--absolute-git-dir"}));
-  WARREN_TRY(make_quarantine(overlay, all, made->base_, made->quarantine_));
+  if (other == nullptr) WARREN_TRY(make_quarantine(overlay, all, made->base_, made->quarantine_));
   WARREN_TRY(made->check_commit(commit));
   if (!head.empty()) WARREN_TRY(made->find_start(found.start));
   return made;

@@ -73,9 +73,10 @@ enum class ReplaceBranch { kNo, kYes };
 class CommitImport {
  public:
   // `commit` is the one of the agent's to bring. `all` are all changes of the agent, with those in .git. kCorrupt for
-  // invalid objects, kTooLarge.
+  // invalid objects, kTooLarge. `other` is one of another commit of this agent, whose copy of the objects is used.
   static Result<std::unique_ptr<CommitImport>> prepare(const AgentOverlay& overlay, const AgentCommits& found,
-                                                       const std::string& commit, const std::vector<TreeChange>& all);
+                                                       const std::string& commit, const std::vector<TreeChange>& all,
+                                                       const CommitImport* other = nullptr);
 
   // How a change relates to the agent's HEAD.
   enum class Where : std::uint8_t {
@@ -149,7 +150,8 @@ class CommitImport {
   Status bring(const std::string& branch, ReplaceBranch replace);
 
  private:
-  CommitImport(const AgentOverlay& overlay, ScratchDir scratch, std::string head, std::string commit);
+  CommitImport(const AgentOverlay& overlay, ScratchDir scratch, std::shared_ptr<const ScratchDir> objects,
+               std::string head, std::string commit);
   static Error damaged(const Captured& git);
   static Error damaged(std::string_view why);
   struct Candidate {
@@ -192,6 +194,7 @@ class CommitImport {
 
   const AgentOverlay& overlay_;
   ScratchDir scratch_;
+  std::shared_ptr<const ScratchDir> objects_;  // has the quarantine; imports of other commits use it, too
   std::string quarantine_;
   std::string head_;  // "" before the first commit
   std::string commit_;

@@ -1,6 +1,7 @@
 #include "changes/commits/dropped_commits.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -20,7 +21,6 @@
 #include "changes/git/quarantine.h"
 #include "changes/git/raw_diff.h"
 #include "fs/path_ops.h"
-#include "fs/tree_ops.h"
 #include "text/diff/merge3.h"
 
 namespace warren {
@@ -34,6 +34,7 @@ constexpr std::size_t kComparisons = 200;     // of a commit with another one, f
 constexpr std::size_t kFilesCompared = 100;   // of one commit
 constexpr std::uint64_t kFileBytesCompared = std::uint64_t{8} << 20;
 constexpr std::uint64_t kBytesCompared = std::uint64_t{128} << 20;  // in total
+constexpr std::chrono::seconds kTimeCompared{10};                   // in total: git compares whole files, too
 
 struct Squashed {
   std::size_t commits = 0;  // that went into the one before
@@ -68,12 +69,7 @@ class Rebases {
  public:
   explicit Rebases(FileSystem& fs) {
     add_head(fs);
-    std::size_t count = 0;
-    walk(fs, "/.git/logs/refs/heads", [&](const WalkEntry& entry) -> Result<WalkNext> {
-      if (++count > limits::kGitRefs) return WalkNext::kStop;
-      if (entry.attributes.is_file()) add_branch(fs, entry.path);
-      return WalkNext::kContinue;
-    }).ignore("without a log, nothing was rebased");
+    for (const std::string& path : list_branch_logs(fs)) add_branch(fs, path);
   }
 
   const std::map<Ends, Rebase>& all() const { return all_; }
@@ -136,11 +132,11 @@ class Rebases {
 
 class DroppedLook {
  public:
-  DroppedLook(Git& git, std::string head, const Rebases& rebases)
-      : git_(git), head_(std::move(head)), rebases_(rebases) {}
+  DroppedLook(Git git, std::string head, const Rebases& rebases)
+      : git_(std::move(git)), head_(std::move(head)), rebases_(rebases) {}
 
   // Adds those of the candidates that a rebase has no other commit for. kInvalid if git does not have its commits any
-  // more, kLimit.
+  // more, kLimit, kTimeout, kTooLarge.
   Status add(const Ends& ends, const Rebase& rebase, const std::set<std::string>& candidates,
              std::set<std::string>& dropped) {
     WARREN_TRY(take_walk(ends));
@@ -172,6 +168,13 @@ class DroppedLook {
  private:
   static std::string both_of(const Ends& ends) { return ends.first + "..." + ends.second; }
 
+  Result<std::string> ask(const std::vector<std::string>& words) {
+    auto left = std::chrono::ceil<std::chrono::milliseconds>(until_ - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return Error(Code::kTimeout, "rebases take too long to compare");
+    git_.set_limit(left);
+    return git_.ask(words);
+  }
+
   // Git walks all commits of both sides before it prints the first one. So after one that is above the limit, the
   // others are not even counted.
   Status take_walk(const Ends& ends) {
@@ -179,7 +182,7 @@ class DroppedLook {
     --rebases_left_;
     if (is_walk_over_) return too_long();
     std::string limit = fmt::format("--max-count={}", walk_left_ + 1);
-    std::string counted = WARREN_TRY(git_.ask({"rev-list", "--count", limit, both_of(ends), "--"}));
+    std::string counted = WARREN_TRY(ask({"rev-list", "--count", limit, both_of(ends), "--"}));
     std::optional<std::size_t> count = parse_number<std::size_t>(counted);
     is_walk_over_ = !count || *count > walk_left_;
     if (is_walk_over_) return too_long();
@@ -191,16 +194,15 @@ class DroppedLook {
 
   // Without those that have the same change on both sides.
   Result<std::string> log(const char* side, const std::string& both) {
-    return git_.ask(
-        {"log", "--no-show-signature", "--cherry-pick", side, "--no-merges", "--format=%H %at %ae %s", both, "--"});
+    return ask({"log", "--cherry-pick", side, "--no-merges", "--format=%H %at %ae %s", both, "--"});
   }
 
   // Whether the content of a commit is in the result of a rebase, or in HEAD.
   Result<bool> is_in_any(const std::string& commit, const std::string& result) {
     auto known = in_head_.find(commit);
     if (known != in_head_.end() && (known->second || result == head_)) return known->second;
-    std::string raw = WARREN_TRY(git_.ask(
-        {"diff-tree", "--root", "-r", "-z", "--raw", "--no-abbrev", "--no-commit-id", "--no-renames", commit}));
+    std::string raw = WARREN_TRY(
+        ask({"diff-tree", "--root", "-r", "-z", "--raw", "--no-abbrev", "--no-commit-id", "--no-renames", commit}));
     std::vector<RawDiff> files = parse_raw_diff(raw);
     if (files.size() > kFilesCompared) return false;
     if (known == in_head_.end()) {
@@ -219,7 +221,7 @@ class DroppedLook {
     std::vector<std::string> words{"--literal-pathspecs", "diff-tree",    "-r",   "-z",  "--raw",
                                    "--no-abbrev",         "--no-renames", commit, other, "--"};
     for (const RawDiff& one : files) words.push_back(one.path);
-    std::string raw = WARREN_TRY(git_.ask(words));
+    std::string raw = WARREN_TRY(ask(words));
     std::set<std::string> changed;
     for (const RawDiff& one : files) changed.insert(one.path);
     std::map<std::string, RawDiff> otherwise;
@@ -261,7 +263,8 @@ class DroppedLook {
     return merged.is_clean() && merged.text == *own;
   }
 
-  Git& git_;
+  Git git_;
+  std::chrono::steady_clock::time_point until_ = std::chrono::steady_clock::now() + kTimeCompared;
   std::string head_;
   const Rebases& rebases_;
   std::map<std::string, bool> in_head_;  // of commits that have been looked at
@@ -286,6 +289,10 @@ Result<std::set<std::string>> list_unreferenced(Git& git, const std::set<std::st
   return found;
 }
 
+bool is_unknown(Code code) {
+  return code == Code::kInvalid || code == Code::kLimit || code == Code::kTimeout || code == Code::kTooLarge;
+}
+
 }  // namespace
 
 Result<std::set<std::string>> list_dropped(FileSystem& fs, Git& git, const std::string& references,
@@ -302,9 +309,7 @@ Result<std::set<std::string>> list_dropped(FileSystem& fs, Git& git, const std::
   for (const auto& [ends, rebase] : rebases.all()) {
     if (!candidates.contains(ends.first)) continue;
     Status looked = look.add(ends, rebase, candidates, all);
-    bool is_unknown =
-        !looked.ok() && (looked.error().code() == Code::kInvalid || looked.error().code() == Code::kLimit);
-    if (is_unknown) unlooked.insert(ends.first);
+    if (!looked.ok() && is_unknown(looked.error().code())) unlooked.insert(ends.first);
     else WARREN_TRY(std::move(looked));
   }
   std::set<std::string> unjudged = WARREN_TRY(list_unreferenced(git, unlooked, references, alone));

@@ -1,15 +1,17 @@
 #include "changes/commits/stray_commits.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/ascii.h"
 #include "base/limits.h"
 #include "changes/commits/dropped_commits.h"
+#include "changes/git/blobs.h"
 #include "changes/git/git.h"
 #include "changes/git/git_log.h"
 #include "changes/git/git_refs.h"
@@ -107,12 +109,7 @@ std::set<std::string> list_replaced(FileSystem& fs) {
     }
   };
   add("/.git/logs/HEAD");
-  std::size_t count = 0;
-  walk(fs, "/.git/logs/refs/heads", [&](const WalkEntry& entry) -> Result<WalkNext> {
-    if (++count > limits::kGitRefs) return WalkNext::kStop;
-    if (entry.attributes.is_file()) add(entry.path);
-    return WalkNext::kContinue;
-  }).ignore("without a log, a commit counts");
+  for (const std::string& path : list_branch_logs(fs)) add(path);
   return replaced;
 }
 
@@ -275,15 +272,15 @@ class StrayLook {
       else has_others = has_others || type != "blob";
     });
     if (has_others || trees.size() > kTreesMax) return Ok{};
-    for (const std::string& tree : trees) {
-      alone_.erase(tree);
-      std::vector<std::string> blobs = WARREN_TRY(list_own_blobs(tree));
-      bool is_of_merge = false;
-      for (const std::string& id : blobs) is_of_merge = is_of_merge || WARREN_TRY(has_markers(id));
+    std::vector<std::vector<std::string>> blobs;  // of each tree
+    for (const std::string& tree : trees) blobs.push_back(WARREN_TRY(list_own_blobs(tree)));
+    std::set<std::string> marked = WARREN_TRY(list_marked(blobs));
+    for (const std::string& tree : trees) alone_.erase(tree);
+    for (const std::vector<std::string>& of_tree : blobs) {
+      bool is_of_merge = std::any_of(of_tree.begin(), of_tree.end(), [&](auto& id) { return marked.contains(id); });
       if (!is_of_merge) continue;
-      for (const std::string& id : blobs) of_merges_.insert(id);
+      for (const std::string& id : of_tree) alone_.erase(id);
     }
-    for (const std::string& id : of_merges_) alone_.erase(id);
     return Ok{};
   }
 
@@ -297,31 +294,35 @@ class StrayLook {
     return own;
   }
 
-  Result<bool> has_markers(const std::string& blob) {
-    auto known = marked_.find(blob);
-    if (known != marked_.end()) return known->second;
-    std::string size = WARREN_TRY(ask_quarantine({"cat-file", "-s", blob}, ""));
-    std::optional<std::uint64_t> bytes = parse_number<std::uint64_t>(size);
-    bool is_marked = false;
-    if (bytes && *bytes <= limits::kPatchFileBytes) {
-      std::string content = "\n" + WARREN_TRY(ask_quarantine({"cat-file", "blob", blob}, ""));
+  // Those with conflict markers. Without the rest if there is too much to read: what is not looked at counts.
+  Result<std::set<std::string>> list_marked(const std::vector<std::vector<std::string>>& blobs) {
+    constexpr std::uint64_t kBytesMax = std::uint64_t{256} << 20;
+    std::set<std::string> marked;
+    std::set<std::string> ids;
+    for (const std::vector<std::string>& of_tree : blobs) ids.insert(of_tree.begin(), of_tree.end());
+    std::vector<std::vector<std::string>> each;
+    for (const std::string& id : ids) each.push_back({id});
+    std::uint64_t bytes = 0;
+    Git git(quarantine_);
+    Status visited = visit_blobs(git, each, limits::kPatchFileBytes, [&](std::size_t i, const BlobTexts& texts) {
+      std::string content = fmt::format("\n{}", texts[0].value_or(""));
+      bytes += content.size();
       std::size_t begin = content.find("\n<<<<<<< ");
-      is_marked = begin != content.npos && content.find("\n>>>>>>> ", begin) != content.npos;
-    }
-    marked_.emplace(blob, is_marked);
-    return is_marked;
+      if (begin != content.npos && content.find("\n>>>>>>> ", begin) != content.npos) marked.insert(each[i][0]);
+      return bytes <= kBytesMax ? Status(Ok{}) : Status(Error(Code::kLimit, "too much to read"));
+    });
+    if (!visited.ok() && bytes <= kBytesMax) return std::move(visited).take_error();
+    return marked;
   }
 
   const AgentOverlay& overlay_;
   const std::vector<TreeChange>& in_git_;
   std::string quarantine_;
   Git base_;
-  std::string references_;              // of agent and base, for rev-list: "^<id>\n"
-  std::set<std::string> alone_;         // objects that the base does not have
-  std::set<std::string> replaced_;      // commits
-  std::set<std::string> strays_;        // commits
-  std::set<std::string> of_merges_;     // blobs of merges that stopped
-  std::map<std::string, bool> marked_;  // whether a blob has conflict markers
+  std::string references_;          // of agent and base, for rev-list: "^<id>\n"
+  std::set<std::string> alone_;     // objects that the base does not have
+  std::set<std::string> replaced_;  // commits
+  std::set<std::string> strays_;    // commits
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "changes/git/git.h"
 #include "changes/git/git_refs.h"
 #include "fs/path_ops.h"
+#include "fs/tree_ops.h"
 
 namespace warren {
 
@@ -20,6 +21,21 @@ std::vector<LogEntry> parse_git_log(std::string_view text) {
     entries.push_back({std::string(from), std::string(to), std::string(message)});
   });
   return entries;
+}
+
+std::vector<std::string> list_branch_logs(FileSystem& fs) {
+  std::vector<std::string> paths;
+  std::size_t count = 0;
+  std::uint64_t bytes = 0;
+  walk(fs, "/.git/logs/refs/heads", [&](const WalkEntry& entry) -> Result<WalkNext> {
+    if (++count > limits::kGitRefs) return WalkNext::kStop;
+    if (!entry.attributes.is_file() || entry.attributes.size > limits::kGitBranchLogsBytes - bytes)
+      return WalkNext::kContinue;
+    bytes += entry.attributes.size;
+    paths.push_back(entry.path);
+    return WalkNext::kContinue;
+  }).ignore("without a log, what a rebase has replaced counts as lost");
+  return paths;
 }
 
 std::vector<LogEntry> read_git_log(FileSystem& fs, const std::string& path) {

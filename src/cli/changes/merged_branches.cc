@@ -22,16 +22,17 @@ void append(std::vector<std::string>& to, const std::vector<std::string>& more) 
 
 // It is compared with the session as the commits of HEAD are.
 Result<std::unique_ptr<CommitImport>> import_as_head(AgentCommits found, const AgentBranch& branch,
-                                                     const AgentOverlay& overlay, const std::vector<TreeChange>& all) {
+                                                     const AgentOverlay& overlay, const std::vector<TreeChange>& all,
+                                                     const CommitImport* other = nullptr) {
   found.head = branch.commit;
   found.is_head_squashed = false;
-  return CommitImport::prepare(overlay, found, branch.commit, all);
+  return CommitImport::prepare(overlay, found, branch.commit, all, other);
 }
 
 Result<MergedBranch> prepare_merged(const CommitsPlan& plan, const AgentBranch& branch, OverlayAgent& opened,
                                     const std::vector<TreeChange>& all) {
   MergedBranch merged{.branch = branch, .import = {}, .description = {}, .outlook = {}};
-  merged.import = WARREN_TRY(import_as_head(plan.found, branch, opened.overlay, all));
+  merged.import = WARREN_TRY(import_as_head(plan.found, branch, opened.overlay, all, plan.import.get()));
   WARREN_TRY(merged.import->set_writer(*opened.agent));
   return merged;
 }
