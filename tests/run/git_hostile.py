@@ -159,6 +159,23 @@ while True:
         self.assertEqual(self.inside("cat a.nb").stdout, "ONE\n")
 
 
+class Settings(Hostile):
+    def test_the_users_gpg_does_not_look_at_what_an_agent_has_signed(self):
+        gpg = self.world.root / "gpg"
+        gpg.write_text(f"#!/bin/sh\necho >> {self.world.root}/ran; echo gpg; exit 1\n")
+        gpg.chmod(0o755)
+        sign = """git reset -q --hard $(git cat-file commit HEAD | sed 's/^committer.*/&\\
+gpgsig -----BEGIN PGP SIGNATURE-----\\
+ x\\
+ -----END PGP SIGNATURE-----/' | git hash-object -t commit -w --stdin)"""
+        self.inside(f"echo 2 > file; {COMMIT} work; {sign}; echo 3 > file; {BOT} stash -q; git stash drop -q")
+        (self.world.home / ".gitconfig").write_text(f'[log]\n\tshowSignature = true\n[gpg]\n\tprogram = {gpg}\n')
+        self.assertIn("up to", self.warren("apply", "session:s", "--keep"))
+        self.inside(f"git reset -q --soft HEAD~1; {COMMIT} 'other words'; {sign}")
+        self.assertIn("amended or rebased", self.warren("apply", "session:s", "--keep"))
+        self.assertFalse((self.world.root / "ran").exists())
+
+
 class Merges(Hostile):
     """What a merge has otherwise than all of its parents is in no other commit."""
 
@@ -272,6 +289,20 @@ END""".replace("\\\\", "\\"))
                     f"echo 2 > file; {COMMIT} work")
         self.assertIn("warren/b5", self.warren("apply", "-n", "session:s", env=self.with_shim("")))
         self.assertEqual(len([call for call in self.list_calls() if " init " in call]), 1)
+
+    def test_a_long_subject_is_cut(self):
+        self.inside(f"echo 2 > file; git add file; head -c 1000000 /dev/zero | tr '\\0' a > m; {BOT} commit -q -F m; rm m")
+        said = self.warren("apply", "session:s")
+        self.assertIn("aaa…'", said)
+        self.assertLess(len(said), 2000)
+
+    def test_what_git_cannot_read_in_a_linked_worktree_is_said(self):
+        tree = self.world.home / "tree"
+        self.git("worktree", "add", "-q", "-b", "linked", tree)
+        self.inside(f"echo 2 > file; {COMMIT} two", cwd=tree)
+        self.git("config", "core.repositoryFormatVersion", "99")
+        self.assertIn("cannot tell what the agent has committed", self.warren("diff", "session:s", cwd=tree))
+        self.assertIn("commits", self.warren("sessions"))
 
 
 if __name__ == "__main__":

@@ -180,9 +180,8 @@ Result<CommitImport::Description> CommitImport::describe(const std::vector<Agent
   Captured counted = WARREN_TRY(joined_.run(words));
   std::optional<std::uint64_t> count = parse_number<std::uint64_t>(trimmed(counted.output, kWhitespace));
   if (counted.status != 0 || !count) return damaged(counted);
-  std::string subject =
-      WARREN_TRY(joined_.ask({"log", "-1", "--no-show-signature", "--format=%s", branches.front().commit}));
-  return Description{*count, std::move(subject)};
+  std::string subject = WARREN_TRY(joined_.ask({"log", "-1", "--format=%s", branches.front().commit}));
+  return Description{*count, cut_subject(std::move(subject))};
 }
 
 Result<std::string> CommitImport::find_container() { return find_ref_with(base_, commit_); }

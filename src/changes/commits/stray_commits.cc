@@ -190,7 +190,8 @@ class StrayLook {
   Result<std::string> read_newest_subject() {
     std::string asked;
     for (const std::string& id : strays_) asked += id + "\n";
-    return ask_quarantine({"log", "--no-walk", "-1", "--no-show-signature", "--format=%s", "--stdin"}, asked);
+    std::string subject = WARREN_TRY(ask_quarantine({"log", "--no-walk", "-1", "--format=%s", "--stdin"}, asked));
+    return cut_subject(std::move(subject));
   }
 
   // A stash is a commit whose second parent has the index; a third one has untracked files.

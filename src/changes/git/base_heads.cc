@@ -13,10 +13,10 @@ Result<std::optional<GitHeads>> find_base_heads(const AgentOverlay& overlay) {
   Result<Attributes> node = lstat(overlay.base, kBaseGit);
   if (!node.ok() || !node->is_file()) return find_git_heads(overlay.base, std::string(kBaseGit));
   Git git(overlay.base_path);
-  Captured listed = WARREN_TRY(git.run({"for-each-ref", "--format=%(refname:lstrip=2) %(objectname)", "refs/heads"}));
-  if (listed.status != 0) return std::optional<GitHeads>();
+  std::string listed =
+      WARREN_TRY(git.ask({"for-each-ref", "--format=%(refname:lstrip=2) %(objectname)", "refs/heads"}));
   GitHeads heads;
-  for_each_line(listed.output, [&](std::string_view line) {
+  for_each_line(listed, [&](std::string_view line) {
     std::size_t space = line.rfind(' ');
     if (space != line.npos) heads.branches.emplace(line.substr(0, space), line.substr(space + 1));
   });

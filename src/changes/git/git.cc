@@ -23,10 +23,19 @@ constexpr std::string_view kMisleading[] = {
     "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_NAMESPACE",  "GIT_PREFIX",           "GIT_SHALLOW_FILE"};
 
-constexpr const char* kSettings[] = {
-    "core.hooksPath=/dev/null",  "core.fsmonitor=false",   "core.safecrlf=false", "core.fileMode=true",
-    "core.symlinks=true",        "core.splitIndex=false",  "gc.auto=0",           "maintenance.auto=false",
-    "core.untrackedCache=false", "safe.bareRepository=all"};  // our quarantine is one
+constexpr const char* kSettings[] = {"core.hooksPath=/dev/null",
+                                     "core.fsmonitor=false",
+                                     "core.safecrlf=false",
+                                     "core.fileMode=true",
+                                     "core.symlinks=true",
+                                     "core.splitIndex=false",
+                                     "gc.auto=0",
+                                     "maintenance.auto=false",
+                                     "core.untrackedCache=false",
+                                     "log.showSignature=false",
+                                     "safe.bareRepository=all"};  // our quarantine is one
+
+constexpr std::size_t kSubjectBytes = 200;
 
 // A path, and lists of them. Where they are relative, the files of an agent could have these names in a work tree of
 // ours. In a list, an empty entry is the current directory, too.
@@ -204,6 +213,13 @@ Result<std::string> Git::ask_with(const std::vector<std::string>& words, std::st
 Result<bool> Git::succeeds(const std::vector<std::string>& words) {
   Captured done = WARREN_TRY(run(words));
   return done.status == 0;
+}
+
+std::string cut_subject(std::string subject) {
+  if (subject.size() <= kSubjectBytes) return subject;
+  std::size_t end = kSubjectBytes;
+  while (end > 0 && (static_cast<unsigned char>(subject[end]) & 0xC0U) == 0x80) --end;  // between two characters
+  return subject.substr(0, end) + "…";
 }
 
 std::string alternates_text(const std::string& objects) { return git_quote("", objects) + "\n"; }

@@ -62,6 +62,9 @@ class Git {
   std::chrono::milliseconds limit_ = limits::kGitTime;
 };
 
+// Of a commit's message, the subject as it is shown: it may have any length.
+std::string cut_subject(std::string subject);
+
 // The content of objects/info/alternates that borrows from one directory of objects.
 std::string alternates_text(const std::string& objects);
 
