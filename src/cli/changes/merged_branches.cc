@@ -108,7 +108,7 @@ Status mark_by_merged(const AgentOverlay& overlay, const AgentCommits& found, Co
                       std::vector<TreeChange>& all) {
   for (const AgentBranch& one : found.merged) {
     if (WARREN_TRY(import.contains_in_head(one.commit))) continue;
-    std::unique_ptr<CommitImport> other = WARREN_TRY(import_as_head(found, one, overlay, all));
+    std::unique_ptr<CommitImport> other = WARREN_TRY(import_as_head(found, one, overlay, all, &import));
     WARREN_TRY(mark_sorted(*other, all));
   }
   return Ok{};
