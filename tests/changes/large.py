@@ -141,6 +141,31 @@ class Large(MountedCase):
         self.w.warren("discard", "--yes", self.w.id, "/big")
         self.assertEqual(self.w.changes(), [])
 
+    def test_an_undo_does_not_lose_what_the_agent_has_only_in_the_file_that_it_replaces(self):
+        for is_mounted in (False, True):
+            with self.subTest(is_mounted=is_mounted):
+                self.doCleanups()
+                self.setUp()
+                self.start(LARGE)
+                self.apply()
+                if is_mounted:
+                    self.point_write(b"B", 0)
+                else:
+                    self.w.umount(self.point)
+                    self.edit("/big", 0, b"B")
+                self.assertGreater(self.parts(), 0)
+                self.w.warren("undo", self.w.id)
+                self.assertEqual((self.base / "big").read_bytes(), self.content)
+                self.assertEqual(self.parts(), 0)
+                self.assertEqual(self.w.lines(), ["M f /big"])
+                if is_mounted:
+                    self.w.umount(self.point)
+                mine = b"B" + self.mine()[1:]
+                self.assertEqual(self.fs("cat", "/big"), mine)
+                self.w.warren("apply", self.w.id)
+                self.assertEqual((self.base / "big").read_bytes(), mine)
+                self.w.fsck()
+
     def test_without_its_base_what_is_complete_can_be_written_elsewhere(self):
         self.start(LARGE)
         (self.point / "new").write_text("new\n")

@@ -13,6 +13,7 @@
 #include "changes/apply/staging.h"
 #include "changes/apply/step_tree.h"
 #include "changes/undo/inverse.h"
+#include "changes/undo/keep_parts.h"
 #include "changes/undo/undone_changes.h"
 #include "os/files/copy_tree.h"
 #include "os/files/host_files.h"
@@ -316,6 +317,7 @@ Result<Undone> undo(const KeptApply& kept, Clock& clock) {
     if (!undone.conflicts.empty()) return undone;
     WARREN_TRY(sync_all(*base, *record.intent));
     WARREN_TRY(prepare_to_keep(*base, record).within("nothing was written"));
+    WARREN_TRY(keep_parts(record, clock));
     record.state = ApplyState::kPerforming;
     WARREN_TRY(put_record(record));
     return undone;

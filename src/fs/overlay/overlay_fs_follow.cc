@@ -112,6 +112,7 @@ bool OverlayFs::follow_after_apply() {
   }
   follow_moves();
   follow_all();
+  keep_held();
   return true;
 }
 

@@ -134,6 +134,7 @@ std::vector<Inode> OverlayFs::list_lost() {
   Result<Scope> scope = read_scope();
   if (!scope.ok()) return lost;
   Result<bool> is_applying = upper_.is_applying();
+  if (is_applying.ok() && *is_applying) has_waiting_ = true;  // no event may come after its end
   if (!is_applying.ok() || *is_applying) return lost;
   std::vector<Inode> unused;
   for (const auto& [base, file] : held_) {

@@ -1,0 +1,15 @@
+// Large files of a session that are read in part from a file that an undo is about to replace.
+#pragma once
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "changes/apply/apply_record.h"
+
+namespace warren {
+
+// Before the steps of an undo: copies to the agent what only those files of the base have that the steps replace or
+// remove, for the files that the agent has changed. Afterwards these bytes would be lost. Succeeds if the agent no
+// longer exists or cannot be opened, as an undo needs no agent.
+Status keep_parts(const ApplyRecord& undo, Clock& clock);
+
+}  // namespace warren
