@@ -3,8 +3,10 @@
 
     WARREN=path/to/warren discard.py [-v] [Class.test_name]
 """
+import errno
 import os
 import pathlib
+import shutil
 import sys
 import unittest
 
@@ -268,6 +270,27 @@ class Discard(Case):
         self.w.umount(point)
         self.w.warren("apply", self.w.id)
         self.assertEqual((self.read("a"), self.read("b")), ("base\nimportant\n", "base\nof the agent\nmore\n"))
+        self.w.fsck()
+
+    def test_while_a_removed_directory_is_in_use_the_bases_is_busy(self):
+        def list_it():
+            try:
+                return sorted(os.listdir(point / "d"))
+            except OSError as error:
+                return error.errno
+        self.fill(d__a="1\n", d__c="2\n")
+        point = self.w.mount()
+        with open(point / "d/c"):
+            shutil.rmtree(point / "d")
+            self.w.warren("discard", "--yes", self.w.id)
+            self.assertEqual(self.w.changes(), [])
+            mounted.wait_for(lambda: os.listdir(point) == ["d"], "the directory does not show")
+            self.assertEqual(list_it(), errno.EBUSY)
+        mounted.wait_for(lambda: list_it() == ["a", "c"], "the directory does not show its files")
+        append(point / "d/a", "more\n")
+        append(point / "d/new", "new\n")
+        self.assertEqual(self.w.changes(), ["M f /d/a", "A f /d/new"])
+        self.w.umount(point)
         self.w.fsck()
 
     def test_only_below_a_path(self):

@@ -62,7 +62,9 @@ class OverlayDirStream final : public DirStream {
     if (!found) return std::optional<DirEntry>();
     entry.inode = found->inode;
     entry.type = found->mode & S_IFMT;
-    if (detail == DirDetail::kAttributes) entry.attributes = *found;
+    // Without attributes a kernel looks it up, and that says why it cannot be used.
+    bool is_usable = !fs_.dead_dirs_.contains(found->inode);
+    if (detail == DirDetail::kAttributes && is_usable) entry.attributes = *found;
     return std::optional(std::move(entry));
   }
 

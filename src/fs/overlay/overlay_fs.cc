@@ -207,6 +207,7 @@ Status OverlayFs::reload() {
 // After our own changes were lost: drops what is remembered of them, and finds names again that were removed in them.
 // A directory that is no longer in its place has to be looked up again.
 Status OverlayFs::check_memory() {
+  dead_dirs_.clear();
   std::erase_if(
       copies_, [&](const auto& one) { return !one.second.is_noted && !upper().get_attributes(one.second.upper).ok(); });
   auto has_no_name = [&](Inode node) {
@@ -403,6 +404,7 @@ void OverlayFs::forget(Inode node, std::uint64_t count) {
     return;
   }
   retained_.erase(kept);
+  dead_dirs_.erase(node);
   Copy* copy = find_copy(node);
   std::optional<Inode> above;
   bool is_copy = copy != nullptr;

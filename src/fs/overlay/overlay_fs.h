@@ -365,6 +365,7 @@ class OverlayFs final : public FileSystem {
   std::unordered_map<Inode, std::vector<Place>> places_;
   std::unordered_map<Inode, std::uint64_t> retained_;
   std::unordered_map<Inode, Removed> removed_;
+  std::unordered_set<Inode> dead_dirs_;  // removed here and still retained: a kernel makes nothing in them any more
   // Copies without a name that are still retained, with the last one if it is known.
   std::unordered_map<Inode, std::optional<Place>> nameless_;
   std::unordered_set<Inode> passed_over_;  // copies whose number is the base's node again, by upper-layer number

@@ -232,6 +232,9 @@ Result<std::optional<Attributes>> OverlayFs::find_in(Inode parent, std::string_v
 Result<Attributes> OverlayFs::lookup_in(Inode parent, std::string_view name) {
   std::optional<Attributes> found = WARREN_TRY(find_in(parent, name));
   if (!found) return no_entry(name);
+  // The base's directory shows again, because its removal was discarded. It has the number of the removed one.
+  if (dead_dirs_.contains(found->inode))
+    return Error(Code::kBusy, fmt::format("{} was removed, and programs still use what was removed", quote(name)));
   return *found;
 }
 
@@ -520,6 +523,7 @@ void OverlayFs::record_removal(Inode parent, std::string_view name, const Attrib
       opaque_.erase(own->inode);
     }
     removed_.emplace(entry.inode, std::move(removed));
+    if (retained_.contains(entry.inode)) dead_dirs_.insert(entry.inode);
     auto known = dirs_.find(entry.inode);
     if (known == dirs_.end()) return;
     know_dir(entry.inode, known->second.parent, known->second.name, std::nullopt);
