@@ -151,6 +151,47 @@ class Undo(Case):
                 self.assertEqual((self.w.staging(), self.w.records()), ([], []))
                 self.assertEqual(len(self.kept()), 1)
 
+    def test_a_directory_that_something_is_to_return_to_is_named_if_it_is_gone(self):
+        gone, other = "it no longer exists", "it is no longer a directory"
+        cases = {
+            "link to nothing": (["rm", "/d/s/a"], "rm -r d/s; ln -s nowhere d/s", "/d/s", other),
+            "link to itself": (["rm", "/d/s/a"], "rm -r d/s; ln -s s d/s", "/d/s", other),
+            "file": (["rm", "/d/s/a"], "rm -r d/s; echo f >d/s", "/d/s", other),
+            "nothing": (["rm", "/d/s/a"], "rm -r d/s", "/d/s", gone),
+            "nothing above": (["rm", "/d/s/a"], "rm -r d", "/d", gone),
+            "moved, with a link": (["rm", "/d/s/a"], "mv d x; ln -s x d", "/d", other),
+            "a rename": (["mv", "/d/s", "/t"], "mv d x; ln -s x d", "/d", other),
+            "a rename in a renamed directory": (["mv", "/d/s/a", "/d/q"], "rm -r d/s; ln -s x d/s", "/d/s", other),
+            "a directory": (["rm", "-r", "/d/s"], "rm -r d; ln -s x d", "/d", other),
+        }
+        for name, (work, user, path, why) in cases.items():
+            with self.subTest(name):
+                self.doCleanups()
+                self.setUp()
+                self.fill(d__s__a="1\n", d__s__b="2\n")
+                self.fs(*work)
+                self.w.warren("apply", self.w.id)
+                subprocess.run(["sh", "-ec", user], cwd=self.base, check=True)
+                before = overlaid.snapshot(self.base, with_times=True)
+                self.assertIn(f"conflict: {path}: {why}, and something in it is to be restored", self.w.fails("undo", self.w.id))
+                self.assertEqual(overlaid.differences(overlaid.snapshot(self.base, with_times=True), before), [])
+                self.assertEqual((self.w.staging(), self.w.records()), ([], []))
+
+    def test_what_returns_together_with_its_directory_is_no_conflict(self):
+        self.fill(d__s__a="1\n", d__s__b="2\n", e__x="x\n")
+
+        def change(p):
+            os.unlink(p + "/d/s/a")
+            os.rename(p + "/d", p + "/moved")
+            os.rename(p + "/e/x", p + "/x")
+            os.rmdir(p + "/e")
+        self.w.change(change)
+        before = overlaid.snapshot(self.base, with_times=True)
+        self.w.warren("apply", self.w.id)
+        self.assertEqual(sorted(os.listdir(self.base)), ["moved", "x"])
+        self.w.warren("undo", self.w.id)
+        self.assertEqual(overlaid.differences(overlaid.snapshot(self.base, with_times=True), before), [])
+
     def test_applies_are_undone_one_after_the_other(self):
         self.fill(a="1\n")
         for content in ("2\n", "3\n"):
@@ -371,6 +412,29 @@ class Killed(Case):
                     if now == new:
                         self.w.warren("undo", self.w.id)
                         self.assertEqual(overlaid.differences(overlaid.snapshot(self.base, with_times=True), old), [])
+
+    def test_a_directory_that_has_become_a_link_blocks_nobody(self):
+        """After the undo was killed: it is taken back, and the next apply can be performed."""
+        killed = 0
+        for nth in range(1, 20):
+            with self.subTest(nth=nth):
+                self.doCleanups()
+                self.setUp()
+                self.fill(d__s__a="1\n", d__s__b="2\n", f="f\n")
+                self.fs("rm", "/d/s/a")
+                self.write("/f", "agent\n")
+                self.w.warren("apply", self.w.id)
+                if not self.kill(["undo", self.w.id], "renameat2", nth):
+                    break
+                killed += 1
+                os.rename(self.base / "d", self.base / "x")
+                os.symlink("x", self.base / "d")
+                self.w.run("undo", self.w.id)
+                self.write("/other", "other\n")
+                self.w.warren("apply", self.w.id)
+                self.assertEqual(self.read("other"), "other\n")
+                self.assertEqual((self.w.staging(), self.w.records()), ([], []))
+        self.assertGreater(killed, 2)
 
     def interrupt_after_the_replacement(self):
         """A world in which an undo was killed when it had replaced the file, which the agent has changed again."""

@@ -155,7 +155,7 @@ Status StepTree::sync() {
     Code code = done.ok() ? Code::kNotFound : done.error().code();
     if (code == Code::kDenied) return sync_all(base_, intent_);  // its mode does not let us open it
     // A directory that was moved to a slot is synced with the staging directory.
-    bool is_gone = code == Code::kNotFound || code == Code::kNotDirectory;
+    bool is_gone = code == Code::kNotFound || code == Code::kNotDirectory || code == Code::kLoop;
     if (!is_gone) return done;
   }
   for (const std::string& top : tops_of(intent_)) WARREN_TRY(base_.sync_dir(join_path(top, intent_.staging)));

@@ -28,7 +28,9 @@ class InverseBuilder {
     intent_.staging = staging.name();
     std::map<std::uint64_t, std::string> taken;  // slot → where the node was
     for (const Step& step : done.steps) {
-      if (step.kind == StepKind::kTakeOut) taken.emplace(step.slot, step.path);
+      if (step.kind != StepKind::kTakeOut) continue;
+      taken.emplace(step.slot, step.path);
+      left_paths_.emplace(step.path, "");
     }
     for (const Step& step : done.steps) {
       if (step.kind == StepKind::kSetMetadata || step.kind == StepKind::kOverwrite) in_place_.emplace(step.path, &step);
@@ -38,6 +40,7 @@ class InverseBuilder {
       if (from == taken.end()) continue;
       renamed_slots_.insert(step.slot);
       old_paths_.emplace(step.path, from->second);
+      left_paths_[from->second] = step.path;
     }
   }
 
@@ -182,7 +185,29 @@ class InverseBuilder {
     }
     bool is_taken = !put_paths_.contains(step.path) && WARREN_TRY(base_.find(step.path));
     if (is_taken) conflict(step.path, "something else is there now");
+    WARREN_TRY(check_directory(step.path));
     intent_.steps.push_back(std::move(back));
+    return Ok{};
+  }
+
+  // A node that returns needs its directory, unless that returns with it.
+  Status check_directory(const std::string& path) {
+    std::string dir(split_parent(path).parent);
+    for (std::string_view at = dir; at != "/"; at = split_parent(at).parent) {
+      auto left = left_paths_.find(std::string(at));
+      if (left == left_paths_.end()) continue;
+      if (left->second.empty()) return Ok{};
+      dir = left->second + dir.substr(at.size());
+      break;
+    }
+    for (std::string_view at = dir; at != "/"; at = split_parent(at).parent) {
+      std::optional<struct stat> there = WARREN_TRY(base_.find(at));
+      if (there && S_ISDIR(there->st_mode)) break;
+      std::optional<struct stat> above = WARREN_TRY(base_.find(split_parent(at).parent));
+      if (!above || !S_ISDIR(above->st_mode)) continue;
+      conflict(std::string(at), there ? "it is no longer a directory, and something in it is to be restored"
+                                      : "it no longer exists, and something in it is to be restored");
+    }
     return Ok{};
   }
 
@@ -259,6 +284,7 @@ class InverseBuilder {
   std::map<std::string, std::string> conflicts_;                       // path → why
   std::set<std::uint64_t> renamed_slots_;                              // slots of nodes that left one name for another
   std::unordered_map<std::string, std::string> old_paths_;             // of renamed nodes: new path → old path
+  std::unordered_map<std::string, std::string> left_paths_;            // where nodes were → new path; "" if removed
   std::map<std::uint64_t, std::pair<std::uint64_t, HostNode>> moved_;  // their slots → slots of the undo
   std::unordered_set<std::string> put_paths_;                          // names that the apply gave to nodes
   std::unordered_map<std::string, const Step*> in_place_;              // nodes that it changed in place
