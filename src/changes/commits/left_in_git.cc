@@ -12,7 +12,6 @@
 #include "changes/git/git_log.h"
 #include "changes/git/git_refs.h"
 #include "changes/git/quarantine.h"
-#include "changes/pinned/linked_worktree.h"
 #include "changes/pinned/pinned_git.h"
 #include "fs/path_ops.h"
 
@@ -244,7 +243,7 @@ std::vector<std::string> list_left_in_git(const AgentOverlay& overlay, const std
     else if (!is_named && left.size() == kLeftNamed) left.emplace_back("other files in .git");
   };
   for (const TreeChange& change : in_git) {
-    if (is_as_made(overlay, change, made)) continue;
+    if (made && change.after && change.after->mtime == *made) continue;
     if (change.path == "/.git/packed-refs" && change.after && references.is_pinned()) {
       for (std::string& what : references.describe_packed()) add(std::move(what));
       continue;
@@ -265,17 +264,6 @@ std::optional<Timestamp> find_time_of_made_repository(const std::vector<TreeChan
   }
   if (!is_made || alternates == nullptr) return std::nullopt;
   return alternates->after->mtime;
-}
-
-bool is_as_made(const AgentOverlay& overlay, const TreeChange& change, const std::optional<Timestamp>& made) {
-  if (!made || !change.after) return false;
-  if (change.after->mtime == *made) return true;
-  if (change.path != "/.git/config" || !change.after->is_file()) return false;
-  std::optional<LinkedWorktree> worktree = find_linked_worktree(overlay.base_path);
-  if (!worktree) return false;
-  Result<std::string> settings = make_worktree_settings(overlay.base_path, *worktree);
-  Result<std::string> own = read_file(overlay.merged, change.path, {.size_bytes_max = limits::kGitStateFileBytes});
-  return settings.ok() && own.ok() && *settings == *own;
 }
 
 }  // namespace warren

@@ -27,8 +27,5 @@ std::vector<std::string> list_left_in_git(const AgentOverlay& overlay, const std
 // A run makes a repository for a linked worktree, where the base's .git is a file (changes/pinned/linked_worktree.h).
 // All files of it have this time until something changes them; nullopt in other bases.
 std::optional<Timestamp> find_time_of_made_repository(const std::vector<TreeChange>& in_git);
-// Whether a change there is as the session got it: not written since `made`, or its settings, which git writes again
-// whenever a branch is deleted, have the same content.
-bool is_as_made(const AgentOverlay& overlay, const TreeChange& change, const std::optional<Timestamp>& made);
 
 }  // namespace warren

@@ -114,8 +114,6 @@ Result<Timestamp> find_state_time(const std::string& git_dir) {
   return Error(Code::kNotFound, fmt::format("{} has no HEAD", quote(git_dir)));
 }
 
-bool is_submodule(const LinkedWorktree& worktree) { return worktree.git_dir == worktree.common; }
-
 // Collects the files of the repository.
 class WorktreeReader {
  public:
@@ -131,9 +129,9 @@ class WorktreeReader {
     add(kPinRecord, WARREN_TRY(make_record(git_, references)));
     add("objects/info/alternates", alternates_text(worktree_.common + "/objects"));
     WARREN_TRY(add_state().within(quote(worktree_.git_dir)));
-    if (!is_submodule(worktree_)) WARREN_TRY(add_logs_of_references().within(quote(worktree_.common)));
+    if (!is_submodule()) WARREN_TRY(add_logs_of_references().within(quote(worktree_.common)));
     for (const char* name : kCopiedFromCommon) WARREN_TRY(add_if_there(name));
-    add("config", WARREN_TRY(make_worktree_settings(base_, worktree_)));
+    WARREN_TRY(add_settings());
     found_.time = WARREN_TRY(find_state_time(worktree_.git_dir));
     return std::move(found_);
   }
@@ -142,6 +140,8 @@ class WorktreeReader {
   void add(std::string_view path, std::string content) {
     found_.files.emplace_back(fmt::format("/.git/{}", path), std::move(content));
   }
+
+  bool is_submodule() const { return worktree_.git_dir == worktree_.common; }
 
   // The index, what is under way, and logs.
   Status add_state() {
@@ -187,6 +187,20 @@ class WorktreeReader {
     if (is_there) return Ok{};
     std::optional<std::string> content = WARREN_TRY(find_content(worktree_.common, path, limits::kGitStateFileBytes));
     if (content) add(path, *std::move(content));
+    return Ok{};
+  }
+
+  // The settings of the worktree, as git sees them, without those that belong to the main repository's layout.
+  Status add_settings() {
+    std::optional<std::string> common =
+        WARREN_TRY(find_content(worktree_.common, "config", limits::kGitStateFileBytes));
+    std::string text = std::move(common).value_or("");
+    if (!text.empty() && !text.ends_with('\n')) text += '\n';
+    text += "[core]\n\tbare = false\n";
+    if (is_submodule()) text += fmt::format("\tworktree = {}\n", setting_value(base_));
+    bool has_hooks_path = text.find("hooksPath") != text.npos || text.find("hookspath") != text.npos;
+    if (!has_hooks_path) text += fmt::format("\thooksPath = {}\n", setting_value(worktree_.common + "/hooks"));
+    add("config", std::move(text));
     return Ok{};
   }
 
@@ -247,17 +261,6 @@ std::vector<std::string> paths_to_read(const LinkedWorktree& worktree) {
     if (is_plain_dir(worktree.common + name)) paths.push_back(worktree.common + name);
   }
   return paths;
-}
-
-Result<std::string> make_worktree_settings(const std::string& base, const LinkedWorktree& worktree) {
-  std::optional<std::string> common = WARREN_TRY(find_content(worktree.common, "config", limits::kGitStateFileBytes));
-  std::string text = std::move(common).value_or("");
-  if (!text.empty() && !text.ends_with('\n')) text += '\n';
-  text += "[core]\n\tbare = false\n";
-  if (is_submodule(worktree)) text += fmt::format("\tworktree = {}\n", setting_value(base));
-  bool has_hooks_path = text.find("hooksPath") != text.npos || text.find("hookspath") != text.npos;
-  if (!has_hooks_path) text += fmt::format("\thooksPath = {}\n", setting_value(worktree.common + "/hooks"));
-  return text;
 }
 
 Result<WorktreeRepository> read_worktree_repository(const std::string& base, const LinkedWorktree& worktree) {

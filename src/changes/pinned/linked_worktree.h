@@ -44,8 +44,6 @@ struct WorktreeRepository {
   Timestamp time;                                          // of all of them
 };
 
-// The settings of the session's own repository: those of the main one, without what belongs to its layout.
-Result<std::string> make_worktree_settings(const std::string& base, const LinkedWorktree& worktree);
 // Runs git, and waits for git commands that are under way. Links in the repository outside are not followed.
 Result<WorktreeRepository> read_worktree_repository(const std::string& base, const LinkedWorktree& worktree);
 // Replaces what the agent has as `.git`. `fs` is its merged tree.

@@ -423,7 +423,7 @@ Status print_left_out_git(Context& context, const AgentOverlay& overlay, const s
   std::optional<Timestamp> made = find_time_of_made_repository(left_out);
   auto view = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
   for (const TreeChange& change : left_out) {
-    if (is_as_made(overlay, change, made)) continue;
+    if (made && change.after && change.after->mtime == *made) continue;
     bool is_across =
         change.kind == TreeChangeKind::kRenamed && is_in_git_dir(change.path) != is_in_git_dir(change.base_path);
     bool is_object = change.path.find("/.git/objects/") != change.path.npos;
