@@ -32,8 +32,8 @@ class Reading(RelayCase):
         self.wait(lambda: self.progress(message) == "read")
         self.command("ack", "bob", message)
         self.wait(lambda: self.progress(message) == "acked")
-        self.assertIn("messages delivered: 1\n", self.command("status").stdout)
-        self.assertEqual(json.loads(self.command("status", "--json").stdout)["messages"], {"delivered": 1})
+        self.assertIn("messages delivered: 2\n", self.command("status").stdout)
+        self.assertEqual(json.loads(self.command("status", "--json").stdout)["messages"], {"delivered": 2})
 
     def test_a_broadcast_is_as_far_as_its_slowest_recipient(self):
         self.up()

@@ -279,14 +279,6 @@ class Worktree(Git):
         self.assertEqual((self.tree / ".git").read_bytes(), before)
         self.git("status", cwd=self.tree)
 
-    def test_settings_that_git_wrote_again_are_no_change(self):
-        done = self.inside("touch -d 1999-01-01 .git/config; git branch side; git branch -q -D side; test $(stat -c %Y .git/config) "
-                           "-gt 999999999; echo 2 > file", cwd=self.tree)
-        self.assertNotIn("git settings", done.stderr)
-        self.assertNotIn(".git/config", self.world.warren("diff", "session:s").stderr)
-        self.apply()
-        self.assertEqual(self.world.sessions(), [])
-
     def test_a_session_is_resumed(self):
         self.inside(f"echo 2 > file; {COMMIT} two", cwd=self.tree)
         self.assertEqual(self.inside("git log --format=%s", cwd=self.tree).stdout, "two\nfirst\n")
