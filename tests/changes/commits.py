@@ -473,7 +473,7 @@ class Hostile(Repository):
         self.agent(("a", "2\n"), commit="two")
         self.w.change(lambda p: overlaid.write(p + "/.git/info/exclude", "*.log\n"))
         before = overlaid.snapshot(self.base / ".git")
-        for path in (".git", ".git/refs/heads/main", ".git/HEAD", ".git/index", ".git/objects", ".git/logs", "**/main"):
+        for path in (".git", ".git/refs/heads/main", ".git/index", ".git/objects", ".git/logs", "**/main"):
             for more in ((), ("--yes",), ("--force", "--yes"), ("--dry-run",)):
                 with self.subTest(path=path, more=more):
                     paths = (path,) if path.startswith(".git") else (path, ".git/info/exclude")
