@@ -594,7 +594,7 @@ class Merging(Frozen):
         self.inside("sed -i s/^5$/a/ first", session="a")
         self.inside("sed -i s/^9$/b/ first second only-main", session="b")
         self.git("checkout", "-q", "release")
-        self.assertIn("session both: a, and 2 changes of b", self.warren("merge", "a", "b", "--into", "both"))
+        self.assertIn("session both: a, and 3 changes of b", self.warren("merge", "a", "b", "--into", "both"))
         said = self.inside("git diff | grep '^[-+][^-+]'; git status --short", session="both").stdout.split("\n")
         self.assertEqual(said[:-1], ["-5", "+a", "-9", "+b", "-9", "+b", "-9", "+b", " M first", " M only-main", " M second"])
         self.git("checkout", "-q", "main")

@@ -141,11 +141,12 @@ Status follow_renamed_dirs(const AgentOverlay& overlay, const HeadVersions& sinc
   for (const auto& [place, of_start] : since_start) {
     std::string path = tree.path_of(place);
     if (path == place) continue;
-    // What the agent's commits have not changed, HEAD has as the start had it. If HEAD has neither of both names, the
-    // agent has renamed the directory again after its commit.
     const HeadVersion* shown_there = find_file(own, path);
-    if (shown_there == nullptr && !own.contains(path)) shown_there = find_file(since_start, path);
     if (shown_there == nullptr) shown_there = find_file(own, place);
+    // What the base has only since the start, under the name of a rename that was merged: the agent has renamed the
+    // directory back, and its commits have changed nothing in this file.
+    bool is_renamed_back = shown_there == nullptr && !of_start.is_file() && !own.contains(path);
+    if (is_renamed_back) shown_there = find_file(since_start, path);
     HeadVersion shown = shown_there != nullptr ? *shown_there : of_start;
     shown.now_id = of_start.now_id;
     versions[place] = std::move(shown);
