@@ -51,9 +51,6 @@ struct TreeChange {
   // The version in a commit of the agent's that the base has too: later changes of the agent are changes to that one,
   // whatever it saw before.
   std::optional<std::string> committed;
-  // The base has this path as the agent's HEAD does, whose commits it contains: the agent knows that version. Set by
-  // CommitImport::sort only.
-  bool is_as_merged = false;
   // The newest commit that the agent's HEAD and the base's have in common, if the base's has another version of this
   // path than that of the session's start; else "".
   std::string common;

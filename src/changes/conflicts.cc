@@ -60,7 +60,6 @@ Result<std::optional<std::string>> find_reason(const AgentOverlay& overlay, cons
   if (change.touches_hidden) {
     return std::optional<std::string>("it would replace or move something in the base that was hidden from the agent");
   }
-  if (change.is_as_merged) return std::optional<std::string>();
   if (!change.before && !change.is_set_back) {
     bool was_there = change.seen || change.has_lost_base;
     if (!was_there || change.kind != TreeChangeKind::kAdded || change.place.empty())

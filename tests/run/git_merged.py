@@ -271,31 +271,6 @@ class Merged(Git):
         self.bring()
         self.assertEqual(self.inside("find dir new -type f | sort; cat new/inner").stdout, "new/inner\nnew/two\ninner\nmore\n")
 
-    def test_a_directory_whose_rename_was_committed_for_some_files_is_no_conflict(self):
-        for name, script in (("some", f"mv dir new; git add new/two; git rm -q --cached dir/two; {ADDED} own"),
-                             ("removal", f"mv dir new; {COMMIT} own")):
-            with self.subTest(name):
-                self.git("reset", "-q", "--hard", self.git("rev-list", "--max-parents=0", "HEAD"))
-                (self.base / "dir/two").write_text("two\n")
-                self.commit("two")
-                self.inside(script, session=name)
-                self.bring(name)
-                self.assertNotIn("[", self.warren("diff", f"session:{name}"))
-                self.warren("apply", f"session:{name}")
-                self.assertEqual(self.files(), ["file", "new/inner", "new/two"])
-                self.assertEqual(self.world.sessions(), [])
-                self.git("clean", "-qfdx")
-
-    def test_what_the_user_changes_in_such_a_directory_is_a_conflict(self):
-        (self.base / "dir/two").write_text("two\n")
-        self.commit("two")
-        self.inside(f"mv dir new; git add new/two; git rm -q --cached dir/two; {ADDED} own")
-        self.bring()
-        (self.base / "new/two").write_text("mine\n")
-        self.assertIn("[conflict", self.warren("diff", "session:s"))
-        self.warren("apply", "session:s", status=1)
-        self.assertEqual((self.base / "new/two").read_text(), "mine\n")
-
     def test_a_note_that_the_agent_has_damaged_is_none(self):
         write = "printf '{}' > .git/warren-brought".format
         for damage in (write("x"), write("0123456789012345678901234567890123456789\\nwarren-apply-6\\n\\377\\377\\377"),

@@ -222,13 +222,6 @@ class Sorter {
   std::unordered_set<std::string> unmoved_;          // old names of files whose rename is not in the commits
 };
 
-// "src" and "src/x" for "src/x/a".
-void add_names_above(const std::string& name, std::unordered_set<std::string>& dirs) {
-  for (std::size_t slash = name.rfind('/'); slash != name.npos; slash = name.rfind('/', slash - 1)) {
-    if (slash == 0 || !dirs.insert(name.substr(0, slash)).second) break;
-  }
-}
-
 // Writes the files that the commits contain, as the agent has them now.
 Status write_committed(const AgentOverlay& overlay, const std::string& work, const CommittedPaths& committed,
                        const std::vector<ChangedFile>& files) {
@@ -278,36 +271,9 @@ Result<std::unordered_set<std::string>> CommitImport::list_taken_back(const std:
     if (applied.contains(change.path)) found.insert(std::move(name));
     else others.push_back(std::move(name));
   }
-  std::unordered_set<std::string> uncommitted = WARREN_TRY(list_other_than("HEAD", others));
+  std::unordered_set<std::string> uncommitted = WARREN_TRY(list_uncommitted(others));
   found.merge(uncommitted);
   return found;
-}
-
-// `committed`: files that the commits change, by name.
-Status CommitImport::mark_as_merged(const std::unordered_set<std::string>& committed,
-                                    std::vector<TreeChange>& changes) {
-  auto name_of = [](const TreeChange& change) {
-    const std::string& path = change.base_path.empty() ? change.place : change.base_path;
-    return path.empty() ? path : path.substr(1);
-  };
-  std::vector<std::string> looked_at;
-  for (const TreeChange& change : changes) {
-    if (committed.contains(name_of(change))) looked_at.push_back(name_of(change));
-  }
-  std::unordered_set<std::string> other = WARREN_TRY(list_other_than(head_, looked_at));
-  // What is in a directory has changes of its own.
-  std::unordered_set<std::string> dirs;
-  for (const std::string& name : committed) add_names_above(name, dirs);
-  for (TreeChange& change : changes) {
-    std::string name = name_of(change);
-    change.is_as_merged = committed.contains(name) && !other.contains(name);
-    if (change.is_as_merged) add_names_above(change.path.substr(1), dirs);
-  }
-  for (TreeChange& change : changes) {
-    bool is_dir = change.node().is_directory() && (!change.before || change.before->is_directory());
-    if (is_dir) change.is_as_merged = dirs.contains(name_of(change));
-  }
-  return Ok{};
 }
 
 Result<CommitImport::Sorted> CommitImport::sort(std::vector<TreeChange>& changes) {
@@ -330,8 +296,6 @@ Result<CommitImport::Sorted> CommitImport::sort(std::vector<TreeChange>& changes
   WARREN_TRY(make_host_dirs(work, 0700));
   WARREN_TRY(write_committed(overlay_, work, committed, files));
   std::unordered_set<std::string> dirty = WARREN_TRY(list_unlike_head(work));
-  std::unordered_set<std::string> names;
-  for (const auto& [name, one] : committed) names.insert(name);
   Sorter sorter(std::move(committed), std::move(dirty));
   sorter.add_all(files);
   std::vector<Where> all = sorter.list(changes);
@@ -340,7 +304,6 @@ Result<CommitImport::Sorted> CommitImport::sort(std::vector<TreeChange>& changes
   for (std::size_t i = 0; are_in_base && i < all.size(); ++i) {
     if (all[i] == Where::kBoth && WARREN_TRY(set_committed(changes[i]))) all[i] = Where::kFiles;
   }
-  if (are_in_base) WARREN_TRY(mark_as_merged(names, changes));
   auto list_below = [&](const std::string& dir) { return list_git_tree(joined_, head_, dir.substr(1)); };
   std::vector<AppliedChange> brought = WARREN_TRY(sorter.list_brought(changes, all, list_below));
   return Sorted{.where = std::move(all), .brought = std::move(brought)};

@@ -175,10 +175,8 @@ class CommitImport {
   Result<std::unordered_set<std::string>> list_to_merge();
   Result<std::unordered_set<std::string>> list_taken_back(const std::vector<TreeChange>& changes,
                                                           const std::unordered_set<std::string>& of_base);
-  // Of these files, those that the base's work tree has otherwise than the commit, which may be one of the agent's.
-  Result<std::unordered_set<std::string>> list_other_than(const std::string& commit,
-                                                          const std::vector<std::string>& names);
-  Status mark_as_merged(const std::unordered_set<std::string>& committed, std::vector<TreeChange>& changes);
+  // Of these files, those that the base's work tree has otherwise than its HEAD.
+  Result<std::unordered_set<std::string>> list_uncommitted(const std::vector<std::string>& names);
   Result<std::unordered_set<std::string>> list_committed_otherwise();
   Result<std::unordered_set<std::string>> list_dirty_candidates(
       const std::unordered_map<std::string, Candidate>& candidates);

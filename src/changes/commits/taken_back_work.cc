@@ -76,11 +76,10 @@ Result<std::unordered_set<std::string>> CommitImport::list_to_merge() {
   return names;
 }
 
-Result<std::unordered_set<std::string>> CommitImport::list_other_than(const std::string& commit,
-                                                                      const std::vector<std::string>& names) {
+Result<std::unordered_set<std::string>> CommitImport::list_uncommitted(const std::vector<std::string>& names) {
   std::unordered_set<std::string> found;
   if (names.empty()) return found;
-  Entries in_head = WARREN_TRY(list_commit_entries(joined_, commit, names));
+  Entries in_head = WARREN_TRY(list_commit_entries(base_, "HEAD", names));
   Entries here = WARREN_TRY(list_work_tree_entries(base_, overlay_.base_path, names));
   for (const std::string& name : names) {
     auto head = in_head.find(name);
