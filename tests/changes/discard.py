@@ -272,24 +272,6 @@ class Discard(Case):
         self.assertEqual((self.read("a"), self.read("b")), ("base\nimportant\n", "base\nof the agent\nmore\n"))
         self.w.fsck()
 
-    def test_while_the_agent_is_mounted_a_file_that_was_moved_over_another_is_two_again(self):
-        """The user has renamed the directory that it came from."""
-        self.fill(e__b="from e\n", d__b="from d\n")
-        point = self.w.mount()
-        os.rename(point / "e/b", point / "d/b")
-        os.rename(self.base / "e", self.base / "f")
-        self.w.warren("discard", "--yes", self.w.id)
-        self.assertEqual(self.w.changes(), [])
-        mounted.wait_for(lambda: (point / "f/b").read_text() == "from e\n", "the file does not show in the renamed directory")
-        mounted.wait_for(lambda: (point / "d/b").read_text() == "from d\n", "the file that was replaced does not show")
-        append(point / "f/b", "more\n")
-        self.assertEqual((point / "d/b").read_text(), "from d\n")
-        self.assertEqual(self.w.changes(), ["M f /f/b"])
-        self.w.umount(point)
-        self.w.warren("apply", self.w.id)
-        self.assertEqual((self.read("f/b"), self.read("d/b")), ("from e\nmore\n", "from d\n"))
-        self.w.fsck()
-
     def test_while_a_removed_directory_is_in_use_the_bases_is_busy(self):
         def list_it():
             try:

@@ -115,8 +115,7 @@ class Discarder {
     if (node == nullptr) return Ok{};
     if (change.kind == TreeChangeKind::kModified && node->node.is_directory()) return restore_dir(change, *node);
     bool may_be_open = in_use_ == InUse::kYes && node->origin != nullptr && !node->is_nameless &&
-                       node->node.nlink == 1 && node->path == node->place &&  // not in a directory that goes
-                       !is_from_elsewhere(*node);
+                       node->node.nlink == 1 && node->path == node->place;  // not in a directory that goes
     if (may_be_open && change.kind == TreeChangeKind::kModified && node->node.is_file())
       return restore_file(change, *node);
     if (node->node.is_directory()) {
@@ -130,15 +129,6 @@ class Discarder {
                         change.base_path == node->origin->base_path;
     if (is_own_place) lost_places_.push_back(node);
     return restore_place(*node);
-  }
-
-  // Whether it is a copy of another node than the base has at its place. That node has its number, and may be in the
-  // base under another name by now.
-  bool is_from_elsewhere(const UpperNode& node) const {
-    if (node.is_kept_new()) return false;
-    bool has_followed = tree_.followed().contains(node.node.inode);
-    bool is_same = node.there && node.origin->seen && node.there->inode == node.origin->seen->inode;
-    return node.origin->base_path != node.place || (has_followed && !is_same);
   }
 
   // The base's node shows again where the agent's copy of it was. Other names that the agent has given to the copy must
