@@ -180,50 +180,6 @@ class Meanwhile(MountedCase):
         self.end()
         self.assertEqual(self.w.changes(), [])
 
-    def test_an_applied_new_link_follows_the_host(self):
-        self.begin(one="1\n", two="2\n")
-        names = ("link", "new/link", "file", "gone", "kept")
-        (self.point / "new").mkdir()
-        for name in names:
-            os.symlink("one", self.point / name)
-        self.apply()
-        for name in names[:4]:
-            self.assertEqual(os.readlink(self.point / name), "one")
-            (self.base / name).unlink()
-        for name in names[:2]:
-            os.symlink("two", self.base / name)
-        (self.base / "file").write_text("file\n")
-        mounted.wait_for(lambda: [os.readlink(self.point / name) for name in names[:2]] == ["two", "two"] and
-                         not (self.point / "file").is_symlink(), "the session does not show what the host has")
-        self.assertEqual([os.readlink(self.point / name) for name in names[3:]], ["one", "one"])
-        self.assertEqual(self.w.changes(), ["A l /gone"])
-        for name, target in (("link", "three"), ("new/link", "two")):  # one has another version than the agent saw
-            os.unlink(self.point / name)
-            os.symlink("of the agent", self.point / name)
-            os.symlink(target, self.base / "draft")
-            os.rename(self.base / "draft", self.base / name)
-        self.assertEqual(self.conflicts(), ["/gone", "/link", "/new/link"])
-        self.w.warren("apply", "--force", self.w.id)
-        self.assertEqual([os.readlink(self.base / name) for name in names[:2]], ["of the agent"] * 2)
-        os.rename(self.point / "kept", self.point / "moved")
-        self.assertEqual(self.w.changes(), ["D l /kept", "A l /moved"])
-        self.end()
-
-    def test_a_link_that_is_retargeted_while_an_apply_runs(self):
-        self.begin(one="1\n")
-        os.symlink("one", self.point / "link")
-        self.apply()
-        overlaid.write(self.point / "new", "agent\n")
-
-        def retarget():
-            (self.base / "link").unlink()
-            os.symlink("two", self.base / "link")
-            self.assertEqual(os.readlink(self.point / "link"), "one")
-        self.apply_and((self.base / "new").exists, retarget)
-        mounted.wait_for(lambda: os.readlink(self.point / "link") == "two", "the session does not show what the host has")
-        self.end()
-        self.assertEqual(self.w.changes(), [])
-
     def test_what_the_agent_removes_while_an_apply_runs_does_not_come_back(self):
         self.begin(other="base\n", d__x="base\n")
         (self.point / "n" / "sub").mkdir(parents=True)

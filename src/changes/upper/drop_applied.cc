@@ -259,8 +259,6 @@ class Dropper {
     }
     if (is_other || change.is_merged) WARREN_TRY(edit_.take_content(node, change.path));
     if (is_other) WARREN_TRY(overlay_.upper.restore(node.node.inode, *now));
-    // A link is compared with the base whenever it is looked up (OverlayFs::give_way).
-    if (node.node.is_symlink()) overlay_.upper.note_name(node.parent, base_name(node.path));
     return record_origin(node, change.path, now, Written::kWhole);
   }
 

@@ -283,7 +283,6 @@ class OverlayFs final : public FileSystem {
   Result<std::size_t> read_now(Inode node, std::uint64_t offset, MutableBytes out);
   bool is_behind(const Copy& copy, const Attributes& own, const Attributes& now) const;
   Status take_over(Copy& copy, Inode number);
-  Result<std::optional<Attributes>> find_left(Inode parent, std::string_view name, const Attributes& own);
   Status give_way(Inode parent, std::string_view name);
   void give_way_by_number(Inode number);
 

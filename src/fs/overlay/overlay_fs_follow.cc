@@ -145,49 +145,31 @@ void OverlayFs::follow_all() {
   }
 }
 
-// What was recorded of the base's node when an apply has left a node here for those who use it: a copy, or a new link.
-// nullopt if the agent has changed it since, or it has another place or another name.
-Result<std::optional<Attributes>> OverlayFs::find_left(Inode parent, std::string_view name, const Attributes& own) {
-  std::optional<Attributes> none;
-  if (own.nlink != 1) return none;
-  Inode number = number_of(own.inode);
-  Copy* copy = find_copy(number);
-  if (!copy) {
-    auto applied = applied_.find(own.inode);
-    bool is_left = own.is_symlink() && applied != applied_.end() && is_as_recorded(own, applied->second);
-    return is_left ? std::optional(applied->second) : none;
-  }
-  bool is_left = is_base_number(number) && copy->is_noted && copy->seen && copy->hidden_names == 0 &&
-                 copy->base_path == base_path_of(parent, name) && is_as_recorded(own, *copy->seen);
-  return is_left && !is_frozen(*copy) ? copy->seen : none;
-}
-
-// The host has removed a file of which an apply has left a copy, or has put something else than a file in its place; or
-// it has replaced a link. The node here loses its name, so that the base shows. A program that has it open goes on with
-// a file without a name, as on any filesystem. A new link that the host has removed stays: it is a change again.
+// The host has removed a file of which an apply has left a copy, or has put something else than a file in its place.
+// The copy loses its name, so that the base shows. A program that has it open goes on with a file without a name, as on
+// any filesystem.
 Status OverlayFs::give_way(Inode parent, std::string_view name) {
   WARREN_TRY(enter_to_change(parent));
   std::optional<Attributes> own = WARREN_TRY(find_in_upper(parent, name));
   if (is_applying_) has_waiting_ = true;  // an undo takes up again what it removes
-  if (!own || is_applying_) return Ok{};
-  std::optional<Attributes> seen = WARREN_TRY(find_left(parent, name, *own));
-  if (!seen) return Ok{};
-  bool is_new = !is_base_number(number_of(own->inode));
+  if (!own || own->nlink != 1 || is_applying_) return Ok{};
+  Inode number = number_of(own->inode);
+  Copy* copy = find_copy(number);
+  bool is_kept = copy && is_base_number(number) && copy->is_noted && copy->seen && copy->hidden_names == 0 &&
+                 copy->base_path == base_path_of(parent, name) && is_as_recorded(*own, *copy->seen);
+  if (!is_kept || is_frozen(*copy)) return Ok{};
   std::optional<Attributes> below = WARREN_TRY(find_in_base(dirs_.at(parent), name));
-  bool stays = below ? is_as_seen(*below, *seen) || (below->is_file() && own->is_file()) : is_new;
-  if (stays) return Ok{};
+  bool follows = below && (is_as_seen(*below, *copy->seen) || (below->is_file() && own->is_file()));
+  if (follows) return Ok{};
   Attributes entry = *own;
-  entry.inode = number_of(own->inode);
+  entry.inode = number;
   Inode top = WARREN_TRY(upper_dir(parent));
   Attributes before = WARREN_TRY(upper().get_attributes(top));
   std::unique_ptr<Unit> unit = WARREN_TRY(upper_.begin(UnitAccess::kWrite));
   WARREN_TRY(remove_own(top, name, entry, own));
-  if (is_new) WARREN_TRY(upper_.remove_origin(own->inode));
   WARREN_TRY(upper_.restore(top, before));
   WARREN_TRY(unit->commit());
   young_.erase(own->inode);
-  applied_.erase(own->inode);
-  opaque_.erase(own->inode);
   record_removal(parent, name, entry, own, std::nullopt, before.mtime);
   return Ok{};
 }

@@ -240,20 +240,8 @@ Result<Attributes> OverlayFs::lookup_in(Inode parent, std::string_view name) {
 
 Result<Attributes> OverlayFs::lookup(Inode parent, std::string_view name) {
   WARREN_TRY(check_name(name));
-  {
-    Scope scope = WARREN_TRY(read_scope());
-    WARREN_TRY(enter_to_change(parent));
-    Attributes found = WARREN_TRY(lookup_in(parent, name));
-    auto left = applied_.find(found.inode);
-    if (!found.is_symlink() || left == applied_.end()) return found;
-    std::optional<Attributes> below = WARREN_TRY(find_in_base(dirs_.at(parent), name));
-    if (!below || is_as_seen(*below, left->second)) return found;
-  }
-  // An apply has left a new link. Files that are left are followed by events, but its directory may be new, too, and
-  // then nobody has looked for events there yet.
-  SideChange not_by_the_agent;
-  change([&] { return give_way(parent, name); }).ignore("it shows what was applied");
   Scope scope = WARREN_TRY(read_scope());
+  WARREN_TRY(enter_to_change(parent));
   return lookup_in(parent, name);
 }
 
