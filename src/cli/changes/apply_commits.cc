@@ -288,13 +288,20 @@ Status compare_with_commits(const Arguments& args, const AgentOverlay& overlay, 
   return Ok{};
 }
 
+void mark_taken_back(const AgentOverlay& overlay, std::vector<TreeChange>& all) {
+  ImportedHead head = import_head(overlay, all);
+  if (head.import) head.import->mark_taken_back(all).ignore("files can be applied although the commits are damaged");
+}
+
 void mark_by_commits(const AgentOverlay& overlay, std::vector<TreeChange>& all) {
   ImportedHead head = import_head(overlay, all);
   if (!head.import) return;
   constexpr const char* kWhy = "`apply` says what is wrong with the commits";
   head.import->mark_taken_back(all).ignore(kWhy);
-  mark_sorted(*head.import, all).ignore(kWhy);
-  mark_by_merged(overlay, head.found, *head.import, all).ignore(kWhy);
+  std::vector<TreeChange> sorted = all;  // sorting sets what the changes are compared with
+  mark_sorted(*head.import, sorted).ignore(kWhy);
+  mark_by_merged(overlay, head.found, *head.import, sorted).ignore(kWhy);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i].is_in_commits = sorted[i].is_in_commits;
 }
 
 Result<bool> agrees_to_foreign(Context& context, const Arguments& args, const CommitsPlan& plan) {

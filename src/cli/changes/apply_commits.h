@@ -75,9 +75,10 @@ void take_files(CommitsPlan& plan, const std::vector<TreeChange>& changes, const
 // Finds out which changes the commits contain, unless no files are to be written, and what they contain besides.
 Status compare_with_commits(const Arguments& args, const AgentOverlay& overlay, CommitsPlan& plan,
                             std::vector<TreeChange>& changes);
-// If the agent has committed, marks the changes that take back uncommitted work of the user's, since what git put aside
-// for that is not meant for the base, and those that the commits contain; what was changed again after commits that are
-// merged is compared with them. Marks nothing if the commits are damaged. `all`: with those in .git.
+// Marks the changes that take back uncommitted work of the user's, if the agent has committed: what git put aside for
+// that is not meant for the base. Marks nothing if the commits are damaged. `all`: with those in .git.
+void mark_taken_back(const AgentOverlay& overlay, std::vector<TreeChange>& all);
+// The same for a list that is shown, with TreeChange::is_in_commits, also for what merged sessions have committed.
 void mark_by_commits(const AgentOverlay& overlay, std::vector<TreeChange>& all);
 // Whether the user agrees to commits that contain work of others, or untracked files of theirs: there is none, --yes is
 // given, or they say so now. Without a terminal it is an error that names the option.

@@ -365,7 +365,7 @@ Status check_named(const AgentOverlay& overlay, const std::vector<TreeChange>& a
 Result<Exit> apply_selected(Context& context, const Arguments& args, OverlayAgent& opened, int targets) {
   std::vector<TreeChange> all = WARREN_TRY(list_changes(opened.overlay));
   std::optional<CommitsPlan> commits = WARREN_TRY(plan_commits(args, opened, all));
-  if (!commits && targets == 0) mark_by_commits(opened.overlay, all);
+  if (!commits && targets == 0) mark_taken_back(opened.overlay, all);
   std::optional<GitUnderWay> git = WARREN_TRY(find_git_under_way(opened.overlay, all));
   std::vector<std::string> paths = WARREN_TRY(paths_of(args, opened.overlay));
   print_left_out_folders(context.err, leave_out_agent_folders(all, paths));
