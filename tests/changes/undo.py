@@ -151,6 +151,30 @@ class Undo(Case):
                 self.assertEqual((self.w.staging(), self.w.records()), ([], []))
                 self.assertEqual(len(self.kept()), 1)
 
+    def test_a_file_with_conflict_markers_is_the_agents_again(self):
+        """Its session, which nobody uses, has not kept it."""
+        text = "1\n2\n3\n4\n5\n"
+        self.fill(d__a=text, d__twin=text)
+        os.link(self.base / "d/twin", self.base / "second")
+        for name in ("a", "twin"):
+            self.write("/d/" + name, text.replace("1", "AGENT"))
+            (self.base / "d" / name).write_text(text.replace("1", "USER").replace("5", "USER"))
+        before, conflicts = overlaid.snapshot(self.base), self.w.lines()
+        self.assertEqual([line.partition("  [conflict: ")[0] for line in conflicts], ["M f /d/a", "M f /d/twin"])
+        for _ in range(2):
+            self.w.fails("apply", "--conflict=markers", self.w.id)
+            marked = overlaid.snapshot(self.base)
+            self.assertIn("<<<<<<<", self.read("d/a"))
+            self.assertEqual(self.w.lines(), [])
+            self.w.warren("undo", self.w.id)
+            self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), before), [])
+            self.assertEqual(self.w.lines(), conflicts)
+            self.assertEqual(self.fs("cat", "/d/a").decode(), text.replace("1", "AGENT"))
+            self.assertEqual(self.fs("cat", "/second").decode(), text.replace("1", "AGENT"))
+        self.w.fails("apply", "--conflict=markers", self.w.id)
+        self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), marked), [])
+        self.w.fsck()
+
     def test_a_directory_that_something_is_to_return_to_is_named_if_it_is_gone(self):
         gone, other = "it no longer exists", "it is no longer a directory"
         cases = {

@@ -256,6 +256,66 @@ class UndoInUse(MountedCase):
                     self.assertEqual((os.listdir(self.base), self.w.changes()), ([], []))
                 self.end()
 
+    def test_a_file_with_conflict_markers_is_the_agents_again(self):
+        for name, work in (("in place", "printf 'AGENT\\n2\\n3\\n' >a"), ("replaced", "printf 'AGENT\\n2\\n3\\n' >t; mv t a")):
+            for edit in ("", "AGAIN\n"):
+                with self.subTest(name, edit=edit):
+                    self.begin_with(shell("printf '1\\n2\\n3\\n' >a"), shell(work))
+                    (self.base / "a").write_text("USER\n2\n3\n")
+                    before = self.w.lines()
+                    self.assertIn("[conflict: ", before[0])
+                    self.w.fails("apply", "--conflict=markers", self.w.id)
+                    marked = self.read("a")
+                    self.assertIn("<<<<<<<", marked)
+                    self.assertEqual((self.w.lines(), (self.point / "a").read_text()), ([], marked))
+                    if edit:
+                        with open(self.point / "a", "a") as file:
+                            file.write(edit)
+                    self.w.warren("undo", self.w.id)
+                    self.assertEqual(self.w.lines(), before)
+                    mine = marked + edit if edit else "AGENT\n2\n3\n"
+                    mounted.wait_for(lambda: (self.point / "a").read_text() == mine, "the session does not show the agent's version")
+                    self.assertIn("conflict: /a: ", self.w.fails("apply", self.w.id))
+                    self.assertEqual(self.read("a"), "USER\n2\n3\n")
+                    if not edit:
+                        self.w.fails("apply", "--conflict=markers", self.w.id)
+                        self.assertEqual(self.read("a"), marked)
+                    self.w.umount(self.point)
+                    self.w.fsck()
+
+    def test_a_renamed_file_with_conflict_markers_is_in_conflict_again(self):
+        """It keeps the markers: the agent's version is not brought back under the name that it does not have."""
+        for name, work in (("renamed", "mv a b; printf 'AGENT\\n2\\n3\\n4\\n5\\n' >b"),
+                           ("renamed, new", "mv a b; printf 'AGENT\\n2\\n3\\n4\\n5\\n' >b; echo new >a")):
+            with self.subTest(name):
+                self.begin_with(shell("printf '1\\n2\\n3\\n4\\n5\\n' >a"), shell(work))
+                (self.base / "a").write_text("USER\n2\n3\n4\n5\n")
+                before, changes = overlaid.snapshot(self.base), self.marked()
+                self.assertIn("R f /a -> /b  [conflict]", changes)
+                self.w.fails("apply", "--conflict=markers", self.w.id)
+                self.assertIn("<<<<<<<", self.read("b"))
+                self.w.warren("undo", self.w.id)
+                self.assertEqual(self.marked(), changes)
+                self.assertIn("conflict: /b: ", self.w.fails("apply", self.w.id))
+                self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), before), [])
+                self.end()
+
+    def test_an_undo_of_an_undo_keeps_the_conflict_of_a_file_with_markers(self):
+        for name, edit, change in (("not edited", "true", "M"), ("removed", "rm a", "D")):
+            with self.subTest(name):
+                self.begin_with(shell("printf '1\\n2\\n' >a"), shell("printf 'AGENT\\n2\\n' >a"))
+                (self.base / "a").write_text("USER\n2\n")
+                self.w.fails("apply", "--conflict=markers", self.w.id)
+                marked = self.read("a")
+                shell(edit)(self.point)
+                self.w.warren("undo", self.w.id)
+                for content in ("USER\n2\n", marked, "USER\n2\n"):
+                    self.assertEqual((self.read("a"), self.marked()), (content, [f"{change} f /a  [conflict]"]))
+                    self.assertIn("conflict: /a: ", self.w.fails("apply", self.w.id))
+                    self.undo_the_undo()
+                self.w.umount(self.point)
+                self.w.fsck()
+
     def marked(self):
         """The changes, and which of them are in conflict."""
         return [re.sub(r"conflict: [^]]*", "conflict", line) for line in self.w.lines("-a")]

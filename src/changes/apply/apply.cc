@@ -95,6 +95,19 @@ void mark_unseen(const std::vector<ApplyConflict>& conflicts, Intent& intent) {
   }
 }
 
+// What the agent had before a file was written with conflict markers.
+Status keep_own(const AgentOverlay& overlay, const MergedContents& contents, Intent& intent) {
+  for (AppliedChange& change : intent.changes) {
+    auto content = contents.find(change.path);
+    bool is_marked = content != contents.end() && content->second.has_markers && !change.is_partial;
+    if (!is_marked) continue;
+    change.own.emplace();
+    change.own->content = WARREN_TRY(read_file(overlay.merged, change.path));
+    change.own->ancestor = WARREN_TRY(overlay.upper.find_ancestor(change.upper));
+  }
+  return Ok{};
+}
+
 // Stages everything and records the steps; nothing in the base has moved yet. Returns what was left out of `changes`:
 // if that is all, nothing is recorded.
 Result<std::vector<std::string>> prepare_apply(Agent& agent, HostTree& base, Stager& stager,
@@ -110,6 +123,7 @@ Result<std::vector<std::string>> prepare_apply(Agent& agent, HostTree& base, Sta
     if (changes.empty()) return left_out;
     record.intent = WARREN_TRY(Planner(base, stager, staging).plan(changes, options.contents));
     mark_unseen(conflicts, *record.intent);
+    WARREN_TRY(keep_own(*agent.overlay(), options.contents, *record.intent));
   }
   WARREN_TRY(prepare_to_keep(base, record));
   WARREN_TRY(put_record(record));

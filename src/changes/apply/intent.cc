@@ -17,6 +17,8 @@ constexpr std::uint64_t kPartial = 1;
 constexpr std::uint64_t kMerged = 2;
 constexpr std::uint64_t kUnseen = 4;
 constexpr std::uint64_t kBringsUnseen = 8;
+constexpr std::uint64_t kOwn = 16;          // AppliedChange::own follows
+constexpr std::uint64_t kOwnAncestor = 32;  // and its ancestor
 
 // Numbers are eight bytes, little-endian; a text is preceded by its length.
 class Writer {
@@ -195,12 +197,14 @@ bool read_change(Reader& in, AppliedChange& change) {
   change.size = in.number();
   change.mtime = in.time();
   change.ctime = in.time();
-  std::uint64_t flags = in.flags(kPartial | kMerged | kUnseen | kBringsUnseen);
+  std::uint64_t flags = in.flags(kPartial | kMerged | kUnseen | kBringsUnseen | kOwn | kOwnAncestor);
   change.is_partial = (flags & kPartial) != 0;
   change.is_merged = (flags & kMerged) != 0;
   change.has_unseen = (flags & kUnseen) != 0;
   change.brings_unseen = (flags & kBringsUnseen) != 0;
   if (in.has_written()) change.written = in.node();
+  if ((flags & kOwn) != 0) change.own = AppliedChange::Own{.content = in.text(), .ancestor = {}};
+  if (change.own && (flags & kOwnAncestor) != 0) change.own->ancestor = in.text();
   return in.is_good();
 }
 
@@ -232,9 +236,13 @@ std::string encode(const Intent& intent) {
     out.number(change.size);
     out.time(change.mtime);
     out.time(change.ctime);
+    bool has_ancestor = change.own && change.own->ancestor;
     out.number((change.is_partial ? kPartial : 0) | (change.is_merged ? kMerged : 0) |
-               (change.has_unseen ? kUnseen : 0) | (change.brings_unseen ? kBringsUnseen : 0));
+               (change.has_unseen ? kUnseen : 0) | (change.brings_unseen ? kBringsUnseen : 0) |
+               (change.own ? kOwn : 0) | (has_ancestor ? kOwnAncestor : 0));
     out.node(change.written);
+    if (change.own) out.text(change.own->content);
+    if (has_ancestor) out.text(*change.own->ancestor);
   }
   out.number(intent.tops.size());
   for (const std::string& top : intent.tops) out.text(top);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,6 +66,15 @@ struct AppliedChange {
   bool has_unseen = false;
   // Of an undo: the base has that work again.
   bool brings_unseen = false;
+  // What was written has conflict markers. A session in use shows them, too, so an undo gives it this back: the agent's
+  // own version, and what a merge of it starts from.
+  struct Own {
+    std::string content;
+    std::optional<std::string> ancestor;
+
+    bool operator==(const Own&) const = default;
+  };
+  std::optional<Own> own = {};
 
   bool operator==(const AppliedChange&) const = default;
 };

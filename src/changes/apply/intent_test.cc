@@ -25,6 +25,7 @@ Intent example() {
   change.written = node(11);
   change.has_unseen = true;
   change.brings_unseen = true;
+  change.own = AppliedChange::Own{.content = "agent\n", .ancestor = "first\n"};
   intent.changes = {change};
   return intent;
 }
@@ -63,6 +64,7 @@ TEST(Intent, OfAnOlderVersionIsRead) {
 TEST(Intent, OfTheVersionBeforeHasNoWrittenNodes) {
   Intent intent = example();
   intent.changes.front().written = {};
+  intent.changes.front().own = {};
   std::string bytes = encode(intent);
   constexpr std::size_t kWrittenBytes = std::size_t{6} * 8;
   bytes.erase(bytes.size() - 8 - kWrittenBytes, kWrittenBytes);  // the number of mount points comes last

@@ -81,15 +81,17 @@ class InverseBuilder {
   }
 
   // An undo of an undo takes away again what the apply had replaced. What was merged is in conflict with either
-  // version.
+  // version; the agent got its own back with the first undo.
   void add_unseen(const AppliedChange& change) {
+    bool is_undone = change.brings_unseen;
     intent_.changes.push_back({.kind = TreeChangeKind::kModified,
                                .path = change.base_path.empty() ? old_path(change.path) : change.base_path,
                                .base_path = change.path,
                                .type = change.type,
                                .is_merged = change.is_merged,
                                .has_unseen = true,
-                               .brings_unseen = change.is_merged || !change.brings_unseen});
+                               .brings_unseen = change.is_merged || !is_undone,
+                               .own = is_undone ? std::nullopt : change.own});
   }
 
   void conflict(const std::string& path, std::string_view why) { conflicts_.emplace(path, why); }

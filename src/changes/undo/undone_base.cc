@@ -34,6 +34,8 @@ UndoneBase::UndoneBase(const Intent& intent) {
   }
   for (const AppliedChange& change : intent.changes) {
     if (change.brings_unseen) (change.is_merged ? merged_ : replaced_).insert(change.path);
+    if (change.own) marked_.insert(change.path);
+    if (change.own && change.path == change.base_path) own_.emplace(change.path, &*change.own);
   }
   // A file that was renamed and changed has a different node under each name.
   for (const AppliedChange& change : intent.changes) {
@@ -67,10 +69,12 @@ bool UndoneBase::has_removed(const std::string& path) const {
   return false;
 }
 
-// What was merged as a whole is in the agent's file, too, which is compared with what the apply wrote.
+// What was merged as a whole is in the agent's file, too, which is compared with what the apply wrote. With conflict
+// markers, it was merged as a whole, also if the agent has no such file.
 bool UndoneBase::is_half_merged(const std::string& path, const std::optional<Attributes>& recorded) const {
   auto undone = undone_.find(path);
   if (!merged_.contains(path) || undone == undone_.end()) return false;
+  if (!recorded && own_.contains(path)) return false;
   const HostNode& node = undone->second;
   bool is_as_written = recorded && recorded->inode.value == (kBaseBit | node.inode) && recorded->size == node.size &&
                        recorded->mtime == node.mtime;
@@ -81,12 +85,17 @@ std::optional<UndoneBase::Known> UndoneBase::find_known(const std::string& path,
                                                         const std::optional<Attributes>& recorded) const {
   bool is_as_left = now ? has_written(path, *now) : has_removed(path);
   if (!is_as_left || is_half_merged(path, recorded)) return std::nullopt;
-  if (!replaced_.contains(path)) return Known{now};
+  if (!replaced_.contains(path) && !marked_.contains(path)) return Known{now};
   if (!now) return Known{recorded};  // the agent knew something there that was deleted in the base
   Attributes other = *now;           // a version that the base does not have
   other.mtime.nanoseconds ^= 1;
   if (now->is_directory()) other.inode = {};
   return Known{other};
+}
+
+const AppliedChange::Own* UndoneBase::find_own(const std::string& path) const {
+  auto found = own_.find(path);
+  return found == own_.end() ? nullptr : found->second;
 }
 
 bool UndoneBase::has_written(const std::string& path, const Attributes& now) const {

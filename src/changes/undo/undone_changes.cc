@@ -11,6 +11,7 @@
 #include "agent/base_note.h"
 #include "agent/record/audit_trail.h"
 #include "base/path.h"
+#include "base/side_change.h"
 #include "changes/compare.h"
 #include "changes/undo/renamed_again.h"
 #include "changes/undo/undone_base.h"
@@ -21,6 +22,7 @@
 #include "changes/upper/upper_tree.h"
 #include "fs/list_dir.h"
 #include "fs/overlay/base_moves.h"
+#include "fs/path_ops.h"
 #include "store/overlay/apply_log.h"
 
 namespace warren {
@@ -138,6 +140,51 @@ bool has_name_in_base(const UpperTree& tree, Inode upper) {
                              [&](std::size_t name) { return tree.nodes()[name].there.has_value(); });
 }
 
+// `known` is another version than the base has, so the agent's version is in conflict. A merge starts from the ancestor
+// of that again, and not from what the apply wrote.
+Status keep_in_conflict(const AgentOverlay& overlay, Origin origin, const UndoneBase::Known& known,
+                        const AppliedChange::Own& own) {
+  origin.seen = known.seen;
+  origin.seen->ctime = {};  // the agent's node is another one
+  WARREN_TRY(overlay.upper.remove_origin(origin.upper));
+  WARREN_TRY(overlay.upper.put_origin(origin));
+  return own.ancestor ? overlay.upper.keep_ancestor(origin.upper, as_bytes(*own.ancestor)) : Status(Ok{});
+}
+
+// Like the base, the session has had a file with conflict markers since the apply: it gets the agent's version again.
+Status give_own_back(const AgentOverlay& overlay, const Origin& origin, const UndoneBase::Known& known,
+                     const AppliedChange::Own& own) {
+  WARREN_TRY(keep_in_conflict(overlay, origin, known, own));
+  FileSystem& fs = overlay.upper.fs();
+  WARREN_TRY(fs.set_attributes(origin.upper, {.mode = {}, .uid = {}, .gid = {}, .size = 0, .atime = {}, .mtime = {}}));
+  return fs.write(origin.upper, 0, as_bytes(own.content));
+}
+
+// The same if nobody used the session: it shows the base's file, and gets a copy of that with the agent's version.
+Status bring_own_back(const AgentOverlay& overlay, TreeFinder& base, const UndoneBase& undone) {
+  if (undone.own().empty()) return Ok{};
+  UpperTree tree = WARREN_TRY(UpperTree::read(overlay, base));
+  SideChange not_by_the_agent;
+  std::unordered_map<std::string, UndoneBase::Known> brought;
+  for (const auto& [place, own] : undone.own()) {
+    std::optional<Attributes> there = WARREN_TRY(base.find(place));
+    std::string path = tree.path_of(place);
+    bool is_shown = there && there->is_file() && tree.find(path) == nullptr && !tree.is_gone(place);
+    std::optional<UndoneBase::Known> known = is_shown ? undone.find_known(place, there, {}) : std::nullopt;
+    if (!known) continue;
+    WARREN_TRY(write_file(overlay.merged, path, as_bytes(own->content)));
+    brought.emplace(place, *known);
+  }
+  std::vector<Origin> origins = WARREN_TRY(overlay.upper.list_origins());
+  for (Origin& origin : origins) {
+    auto known = brought.find(origin.base_path);
+    if (known == brought.end()) continue;
+    const AppliedChange::Own& own = *undone.find_own(origin.base_path);
+    WARREN_TRY(keep_in_conflict(overlay, std::move(origin), known->second, own));
+  }
+  return Ok{};
+}
+
 Status take_up(const AgentOverlay& overlay, const UpperTree& tree, TreeFinder& base, const UpperNode& node,
                const UndoneBase& undone) {
   bool is_copy = !node.origin->base_path.empty();
@@ -145,13 +192,16 @@ Status take_up(const AgentOverlay& overlay, const UpperTree& tree, TreeFinder& b
   bool was_linked = is_back && node.origin->hidden_names > 0 && node.there->nlink == 1;
   std::optional<UndoneBase::Known> known = undone.find_known(node.place, node.there, node.origin->seen);
   bool was_lost = !node.there && known && known->seen;  // the user had deleted what it is a copy of
-  if (is_copy && node.is_untouched() && !was_lost) {    // it follows the base by itself
+  bool is_of_place = !is_copy || node.origin->base_path == node.place;
+  const AppliedChange::Own* own = undone.find_own(node.place);
+  bool is_marked = own != nullptr && known && is_back && is_of_place && node.node.is_file() && node.is_untouched();
+  if (is_marked) return give_own_back(overlay, *node.origin, *known, *own);
+  if (is_copy && node.is_untouched() && !was_lost) {  // it follows the base by itself
     if (!was_linked) return Ok{};
     Origin alone = *node.origin;
     alone.hidden_names = 0;
     return overlay.upper.put_origin(alone);
   }
-  bool is_of_place = !is_copy || node.origin->base_path == node.place;
   std::vector<ByteRange> in_base = WARREN_TRY(overlay.upper.list_base_ranges(node.node.inode));
   if (!is_of_place || !in_base.empty()) return Ok{};  // a part of it is in the base: it must stay a copy
   if (!node.there) {
@@ -236,6 +286,7 @@ Status take_up_undone(const AgentOverlay& overlay, const Intent& intent) {
     UpperTree before = WARREN_TRY(UpperTree::read(overlay, base));
     WARREN_TRY(RenamedAgain(overlay, before, base, undone).run());
   }
+  WARREN_TRY(bring_own_back(overlay, base, undone));
   UpperTree tree = WARREN_TRY(UpperTree::read(overlay, base));
   WARREN_TRY(take_up_covers(overlay, tree, base, undone));
   WARREN_TRY(take_up_below(overlay, tree, base, undone));
