@@ -5,12 +5,12 @@
 namespace warren {
 namespace {
 
-using Words = std::vector<std::string>;
+using CommandWords = std::vector<std::string>;
 
 TEST(WordsInside, FishGetsItsPromptBeforeItsOtherWords) {
   CommandInSession command{.session = "t", .marks_prompt = true};
-  for (const Words& given : {Words{"fish"}, {"/usr/bin/fish", "-N"}, {"fish", "--"}, {"fish", "-N", "--"}}) {
-    Words inside = words_inside(command, given);
+  for (const CommandWords& given : {CommandWords{"fish"}, {"/usr/bin/fish", "-N"}, {"fish", "--"}, {"fish", "-N", "--"}}) {
+    CommandWords inside = words_inside(command, given);
     ASSERT_EQ(inside.size(), given.size() + 2) << testing::PrintToString(inside);
     EXPECT_EQ(inside[1], "--init-command");
     EXPECT_NE(inside[2].find("(t) "), std::string::npos);
@@ -20,8 +20,8 @@ TEST(WordsInside, FishGetsItsPromptBeforeItsOtherWords) {
 }
 
 TEST(WordsInside, OtherCommandsStayAsTheyAre) {
-  EXPECT_EQ(words_inside({.session = "t", .marks_prompt = true}, {"zsh", "--"}), (Words{"zsh", "--"}));
-  EXPECT_EQ(words_inside({.session = "t"}, {"fish", "--", "script"}), (Words{"fish", "--", "script"}));
+  EXPECT_EQ(words_inside({.session = "t", .marks_prompt = true}, {"zsh", "--"}), (CommandWords{"zsh", "--"}));
+  EXPECT_EQ(words_inside({.session = "t"}, {"fish", "--", "script"}), (CommandWords{"fish", "--", "script"}));
 }
 
 }  // namespace

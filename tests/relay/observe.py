@@ -249,7 +249,7 @@ class Metrics(Observe):
 
 class Status(Observe):
     def test_the_exit_status_says_whether_it_is_up(self):
-        self.assertEqual(self.command("status", code=None).returncode, 1)  # there is no relay at all
+        self.assertEqual(self.command("status", code=None).returncode, 3)  # there is no relay at all
         self.up_with()
         self.command("status", code=0)
         self.command("status", "alice/1-aaaaaaaa", code=1)
