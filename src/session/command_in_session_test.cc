@@ -9,7 +9,8 @@ using CommandWords = std::vector<std::string>;
 
 TEST(WordsInside, FishGetsItsPromptBeforeItsOtherWords) {
   CommandInSession command{.session = "t", .marks_prompt = true};
-  for (const CommandWords& given : {CommandWords{"fish"}, {"/usr/bin/fish", "-N"}, {"fish", "--"}, {"fish", "-N", "--"}}) {
+  for (const CommandWords& given :
+       {CommandWords{"fish"}, {"/usr/bin/fish", "-N"}, {"fish", "--"}, {"fish", "-N", "--"}}) {
     CommandWords inside = words_inside(command, given);
     ASSERT_EQ(inside.size(), given.size() + 2) << testing::PrintToString(inside);
     EXPECT_EQ(inside[1], "--init-command");
