@@ -48,7 +48,7 @@ class Held(unittest.TestCase):
         unnamed = ("SELECT count(*) FROM fs_inode WHERE ino <> 1 AND ino NOT IN (SELECT ino FROM fs_dentry)",
                    "SELECT count(*) FROM wr_orphan",
                    "SELECT count(*) FROM fs_data WHERE ino NOT IN (SELECT ino FROM fs_inode)")
-        mounted.wait_for(lambda: [self.ask(query) for query in unnamed] == [0, 0, 0], "removed files are still stored", 10)
+        mounted.wait_for(lambda: [self.ask(query) for query in unnamed] == [0, 0, 0], "removed files are still stored", 60)
         for mount in mounts or [self.mount]:
             self.world.umount(mount)
         self.world.fsck()
@@ -74,7 +74,7 @@ class Held(unittest.TestCase):
         return content[:size]
 
     def gone(self, path):
-        mounted.wait_for(lambda: not path.exists(), f"{path} is still shown", 5)
+        mounted.wait_for(lambda: not path.exists(), f"{path} is still shown", 30)
 
 
 CONTENT = bytes(range(256)) * 100
@@ -101,7 +101,7 @@ class ByCommand(Held):
         (self.mount / "g").write_bytes(b"new")
         fd = os.open(self.mount / "f", os.O_RDWR)
         self.fs("mv", "/g", "/f")
-        mounted.wait_for(lambda: (self.mount / "f").read_bytes() == b"new", "the new file is not shown", 5)
+        mounted.wait_for(lambda: (self.mount / "f").read_bytes() == b"new", "the new file is not shown", 30)
         self.works(fd, CONTENT)
         os.close(fd)
         self.assertEqual((self.mount / "f").read_bytes(), b"new")
@@ -181,7 +181,7 @@ class ByAnotherMount(Held):
         for here, there in ((self.mount, self.other), (self.other, self.mount)):
             (here / "f").write_bytes(CONTENT)
             fd = os.open(here / "f", os.O_RDWR)
-            mounted.wait_for((there / "f").exists, "the other mount does not show it", 5)
+            mounted.wait_for((there / "f").exists, "the other mount does not show it", 30)
             (there / "f").unlink()
             self.gone(here / "f")
             self.works(fd, CONTENT)
@@ -194,7 +194,7 @@ class ByAnotherMount(Held):
             fd = os.open(here / "f", os.O_RDWR)
             (there / "g").write_text(f"new {turn}")
             os.rename(there / "g", there / "f")
-            mounted.wait_for(lambda: (here / "f").read_bytes() == b"new %d" % turn, "the new file is not shown", 5)
+            mounted.wait_for(lambda: (here / "f").read_bytes() == b"new %d" % turn, "the new file is not shown", 30)
             self.works(fd, CONTENT)
             os.close(fd)
             (here / "f").unlink()
@@ -204,12 +204,12 @@ class ByAnotherMount(Held):
     def test_both_have_it_open(self):
         for first, second in ((0, 1), (1, 0)):
             (self.mount / "f").write_bytes(CONTENT)
-            mounted.wait_for((self.other / "f").exists, "the other mount does not show it", 5)
+            mounted.wait_for((self.other / "f").exists, "the other mount does not show it", 30)
             fds = [os.open(self.mount / "f", os.O_RDWR), os.open(self.other / "f", os.O_RDWR)]
             (self.mount / "f").unlink()
             self.gone(self.other / "f")
             content = self.works(fds[0], CONTENT)
-            mounted.wait_for(lambda: os.pread(fds[1], len(content) + 1, 0) == content, "the other sees other content", 5)
+            mounted.wait_for(lambda: os.pread(fds[1], len(content) + 1, 0) == content, "the other sees other content", 30)
             os.close(fds[first])
             self.works(fds[second], content)
             os.close(fds[second])
@@ -219,7 +219,7 @@ class ByAnotherMount(Held):
         for number in range(1000):
             (self.mount / f"d{number % 10}").mkdir(exist_ok=True)
             (self.mount / f"d{number % 10}" / str(number)).write_bytes(b"x" * 5000)
-        mounted.wait_for(lambda: len(list(self.other.glob("*/*"))) == 1000, "the other mount does not show them", 5)
+        mounted.wait_for(lambda: len(list(self.other.glob("*/*"))) == 1000, "the other mount does not show them", 30)
         for number in range(1000):
             (self.mount / f"d{number % 10}" / str(number)).unlink()
         for number in range(10):
@@ -269,7 +269,7 @@ class OverABase(Held):
         fd = os.open(self.mount / "f", os.O_RDWR)
         self.fs("write", "/g", "new")
         self.fs("mv", "/g", "/f")
-        mounted.wait_for(lambda: (self.mount / "f").read_bytes() == b"new", "the new file is not shown", 5)
+        mounted.wait_for(lambda: (self.mount / "f").read_bytes() == b"new", "the new file is not shown", 30)
         self.works(fd, CONTENT)
         os.close(fd)
         self.assertEqual(self.fs("cat", "/f"), b"new")
@@ -289,7 +289,7 @@ class OverABase(Held):
         fd = os.open(self.mount / "f", os.O_RDWR)
         content = CONTENT[::-1]
         self.fs("write", "/f", "-", input=content)
-        mounted.wait_for(lambda: os.pread(fd, len(content) + 1, 0) == content, "the change is not shown", 5)
+        mounted.wait_for(lambda: os.pread(fd, len(content) + 1, 0) == content, "the change is not shown", 30)
         self.fs("rm", "/f")
         self.gone(self.mount / "f")
         self.works(fd, content)
@@ -300,7 +300,7 @@ class OverABase(Held):
         other = self.world.mount("other")
         for remover, rest in ((self.mount, other), (other, self.mount)):
             (self.mount / "f").write_bytes(CONTENT[::-1])
-            mounted.wait_for(lambda: content_of(other / "f") == CONTENT[::-1], "the change is not shown", 5)
+            mounted.wait_for(lambda: content_of(other / "f") == CONTENT[::-1], "the change is not shown", 30)
             fds = [os.open(remover / "f", os.O_RDWR), os.open(rest / "f", os.O_RDWR)]
             (remover / "f").unlink()
             self.gone(rest / "f")
