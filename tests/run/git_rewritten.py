@@ -15,6 +15,7 @@ import sandboxed
 from git import COMMIT
 from git_state import BOT, State
 
+ADDED = COMMIT.replace("-qam", "-qm")
 LINES = [f"{i}\n" for i in range(1, 41)]
 EDIT = "sed -i 's/^3$/THREE/' file"
 STASH = f"{BOT} stash -q; git stash pop -q"
@@ -98,6 +99,56 @@ class Rewritten(State):
         self.inside(f"{STASH}; git reset -q warren/base")
         self.warren("apply", "session:s", "--no-commits", "--merge")
         self.assertEqual((self.base / "file").read_text(), text(line3="THREE", line30="HOST"))
+
+
+    def check_conflicts(self, before, move, session):
+        """The agent does `before`, the host commits line 30, HEAD becomes `warren/base` without its files."""
+        self.inside(before, session=session)
+        self.host_commit("file", text(line30="HOST"))
+        self.inside(move, session=session)
+        self.assertIn("conflict: /file", self.warren("apply", f"session:{session}", status=1))
+        self.assertEqual((self.base / "file").read_text(), text(line30="HOST"))
+        self.assertIn("[conflict: it was changed in the base]", self.warren("diff", f"session:{session}"))
+
+    def test_newer_work_that_came_to_head_without_its_files_is_in_conflict(self):
+        for number, (before, move) in enumerate((
+                (EDIT, "git reset -q warren/base"), (EDIT, "git reset -q --soft warren/base"),
+                (EDIT, "git update-ref refs/heads/main warren/base"),
+                (f"{EDIT}; {COMMIT} own", "git reset -q warren/base"),
+                (EDIT, f"git reset -q warren/base; {COMMIT} again; git reset -q --soft HEAD~1"),
+                ("rm file", "git reset -q warren/base"))):
+            with self.subTest(before, move=move):
+                self.check_conflicts(before, move, f"s{number}")
+                self.host_commit("file", text())
+
+    def test_it_is_in_conflict_after_a_merge_of_commits_on_top_of_it(self):
+        for number, before in enumerate((EDIT, "mv file moved")):
+            with self.subTest(before):
+                session = f"s{number}"
+                self.inside(before, session=session)
+                self.host_commit("file", text(line30="HOST"))
+                self.inside(f"git reset -q warren/base; echo {number} > other; git add other; {ADDED} other", session=session)
+                self.warren("apply", f"session:{session}", "--keep")
+                self.git("merge", "-q", f"warren/{session}")
+                self.assertIn("conflict: /", self.warren("apply", f"session:{session}", status=1))
+                self.assertEqual((self.base / "file").read_text(), text(line30="HOST"))
+                self.host_commit("file", text())
+
+    def test_newer_work_that_is_in_the_agents_file_is_not_in_conflict(self):
+        edit = f"{EDIT}; sed -i s/^HOST$/30/ file"  # on purpose, where the file came with a command of git
+        for number, (before, move, expected) in enumerate((
+                ("true", f"git merge -q warren/base; {edit}", text(line3="THREE")),
+                ("echo 1 > other", f"git add other; {ADDED} own; {BOT} rebase -q warren/base; git reset -q HEAD~1; {edit}", text(line3="THREE")),
+                ("true", f"git reset -q --hard warren/base; {EDIT}", text(line3="THREE", line30="HOST")),
+                (EDIT, f"{BOT} stash -q; git reset -q --hard warren/base; {BOT} stash pop -q", text(line3="THREE", line30="HOST")))):
+            with self.subTest(move):
+                session = f"s{number}"
+                self.inside(before, session=session)
+                self.host_commit("file", text(line30="HOST"))
+                self.inside(move, session=session)
+                self.warren("apply", f"session:{session}")
+                self.assertEqual((self.base / "file").read_text(), expected)
+                self.host_commit("file", text())
 
 
 class OtherThanContent(State):

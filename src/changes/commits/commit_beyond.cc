@@ -313,8 +313,6 @@ Result<std::vector<std::string>> CommitImport::list_reverted(const std::string& 
 // it was otherwise, for example a reset, or is not known.
 Result<std::string> CommitImport::find_arrival(const std::string& common) {
   constexpr std::size_t kEntriesMax = 200;
-  constexpr std::string_view kWithFiles[] = {"merge", "rebase", "pull", "checkout", "commit (merge)"};
-  constexpr std::string_view kMaking[] = {"commit", "cherry-pick", "revert"};
   std::vector<LogEntry> log = read_git_log(overlay_.merged, "/.git/logs/HEAD");
   bool is_known = !log.empty() && log.back().to == head_;
   if (!is_known) return std::string();
@@ -322,10 +320,8 @@ Result<std::string> CommitImport::find_arrival(const std::string& common) {
   for (auto entry = log.rbegin(); entry != log.rend() && count < kEntriesMax; ++entry, ++count) {
     bool had_it = WARREN_TRY(joined_.succeeds({"merge-base", "--is-ancestor", common, entry->from}));
     if (had_it) continue;
-    auto is_action = [&](std::string_view action) { return entry->message.starts_with(action); };
-    bool has_files = std::any_of(std::begin(kWithFiles), std::end(kWithFiles), is_action);
-    bool has_made = entry->to == common && std::any_of(std::begin(kMaking), std::end(kMaking), is_action);
-    return has_files || has_made ? entry->to : std::string();
+    bool has_made = entry->to == common && makes_commit(*entry);
+    return writes_files(*entry) || has_made ? entry->to : std::string();
   }
   return std::string();
 }

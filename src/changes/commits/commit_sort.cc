@@ -4,17 +4,24 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/binary.h"
 #include "base/limits.h"
 #include "base/path.h"
 #include "changes/commits/commits.h"
+#include "changes/git/git_log.h"
 #include "changes/git/git_tree.h"
 #include "changes/git/git_work_tree.h"
+#include "changes/pinned/pinned_git.h"
 #include "changes/review/patch.h"
+#include "fs/path_ops.h"
 #include "os/files/host_files.h"
 #include "os/files/host_tree.h"
+#include "text/diff/merge3.h"
 
 namespace warren {
 namespace {
+
+constexpr std::size_t kLogEntriesMax = 200;
 
 using Where = CommitImport::Where;
 // By whose commits a path in the agent's HEAD differs.
@@ -88,8 +95,8 @@ void add_renamed(const TreeChange& change, const Sides& sides, std::vector<Appli
 // Sorts files first, then the directories by what is in them.
 class Sorter {
  public:
-  Sorter(CommittedPaths committed, std::unordered_set<std::string> dirty)
-      : committed_(std::move(committed)), dirty_(std::move(dirty)) {}
+  Sorter(const CommittedPaths& committed, std::unordered_set<std::string> dirty)
+      : committed_(committed), dirty_(std::move(dirty)) {}
 
   void add_all(const std::vector<ChangedFile>& files) {
     for (const ChangedFile& file : files) {
@@ -114,15 +121,19 @@ class Sorter {
   }
 
   // What is to be noted of the changes, by what list() has found. A directory whose rename is only partly in the
-  // commits is left out, with everything below. `list_below` lists what these have below a directory.
+  // commits is left out, with everything below, and so is a file whose version in the commits the agent has not seen.
+  // `list_below` lists what these have below a directory.
   using ListBelow = std::function<Result<std::vector<GitTreeEntry>>(const std::string& dir)>;
   Result<std::vector<AppliedChange>> list_brought(const std::vector<TreeChange>& changes,
-                                                  const std::vector<Where>& where, const ListBelow& list_below) {
+                                                  const std::vector<Where>& where,
+                                                  const std::unordered_set<std::string>& unseen,
+                                                  const ListBelow& list_below) {
     std::vector<AppliedChange> all;
     std::unordered_set<std::string_view> left_out;
     for (std::size_t i = 0; i < changes.size(); ++i) {
       const TreeChange& change = changes[i];
       if (where[i] == Where::kFiles || is_below(change.path, left_out)) continue;
+      if (unseen.contains(change.path) || unseen.contains(change.base_path)) continue;
       auto sides = by_change_.find(&change);
       if (change.kind != TreeChangeKind::kRenamed) {
         all.push_back(as_brought(change, where[i]));
@@ -209,7 +220,7 @@ class Sorter {
     return false;
   }
 
-  CommittedPaths committed_;
+  const CommittedPaths& committed_;
   std::unordered_set<std::string> dirty_;
   std::unordered_set<std::string> written_;  // "/src/a": where the session has a changed file
   std::unordered_map<const TreeChange*, Sides> by_change_;
@@ -247,14 +258,60 @@ Result<std::unordered_set<std::string>> CommitImport::list_unlike_head(const std
 }
 
 // False if it cannot be known here: then the change stays with the agent.
-Result<bool> CommitImport::set_committed(TreeChange& change) {
+Result<bool> CommitImport::set_committed(TreeChange& change, const std::unordered_set<std::string>& seen) {
   bool is_file = change.before && change.before->is_file() && (!change.after || change.after->is_file());
   if (!is_file) return true;  // nothing of the base's would be overwritten unseen
   if (change.node().size > limits::kPatchFileBytes) return false;
-  Captured content = WARREN_TRY(joined_.run({"cat-file", "--filters", head_ + ":" + change.path.substr(1)}));
+  std::string name = change.path.substr(1);
+  Captured content = WARREN_TRY(joined_.run({"cat-file", "--filters", head_ + ":" + name}));
   if (content.status != 0) return true;  // not in the commit under this name
-  change.committed = std::move(content.output);
+  bool is_seen = seen.contains(name) || WARREN_TRY(contains_version(change, content.output));
+  if (is_seen) change.committed = std::move(content.output);
   return true;
+}
+
+// Whether the agent's file has everything in which this version differs from that of the start: merging it into the
+// file changes nothing. So it is after `git reset --hard`.
+Result<bool> CommitImport::contains_version(const TreeChange& change, const std::string& newer) {
+  if (start_.empty() || !change.after) return false;
+  Captured first = WARREN_TRY(joined_.run({"cat-file", "--filters", start_ + ":" + change.path.substr(1)}));
+  if (first.status != 0 || is_binary(newer)) return false;
+  std::string own = WARREN_TRY(read_file(overlay_.merged, change.path));
+  if (is_binary(own)) return false;
+  Merged merged = merge3(first.output, own, newer);
+  return merged.is_clean() && merged.text == own;
+}
+
+// Of these files, those whose version in the agent's HEAD came there together with the file, or was committed by the
+// agent itself: it has seen that version. By HEAD's log, as in find_arrival. After a reset to a newer commit, for
+// example, it has not.
+Result<std::unordered_set<std::string>> CommitImport::list_seen_in_head(std::unordered_set<std::string> names) {
+  std::unordered_set<std::string> seen;
+  if (names.empty()) return seen;
+  std::vector<LogEntry> log = read_git_log(overlay_.merged, "/.git/logs/HEAD");
+  std::vector<LogEntry> of_base;  // where the state of git is not pinned, the log shows what the user does
+  if (!WARREN_TRY(find_pinned_git(overlay_))) of_base = read_git_log(overlay_.base, "/.git/logs/HEAD");
+  if (log.size() > kLogEntriesMax) log.erase(log.begin(), log.end() - kLogEntriesMax);
+  std::string at = head_;
+  bool is_back = false;  // it was reset to what it had been before: how it got there is further up
+  for (auto entry = log.rbegin(); entry != log.rend() && !names.empty(); ++entry) {
+    if (is_back && entry->to != at) continue;
+    if (entry->to != at) break;
+    is_back = entry->message.starts_with("reset") &&
+              WARREN_TRY(joined_.succeeds({"merge-base", "--is-ancestor", entry->to, entry->from}));
+    if (is_back) continue;
+    at = entry->from;
+    bool is_first = at.find_first_not_of('0') == at.npos;
+    std::string from = is_first ? WARREN_TRY(find_empty_tree(joined_)) : at;
+    Result<std::unordered_set<std::string>> changed = list_differing(joined_, from, entry->to);
+    if (!changed.ok()) break;  // a commit that is gone
+    bool is_known = (writes_files(*entry) || makes_commit(*entry)) &&
+                    std::find(of_base.begin(), of_base.end(), *entry) == of_base.end();
+    for (const std::string& name : *changed) {
+      if (names.erase(name) > 0 && is_known) seen.insert(name);
+    }
+  }
+  return seen;
 }
 
 // Where only the base's HEAD has moved on, the session has what its own HEAD has, and a merge leaves the base's. But
@@ -296,16 +353,28 @@ Result<CommitImport::Sorted> CommitImport::sort(std::vector<TreeChange>& changes
   WARREN_TRY(make_host_dirs(work, 0700));
   WARREN_TRY(write_committed(overlay_, work, committed, files));
   std::unordered_set<std::string> dirty = WARREN_TRY(list_unlike_head(work));
-  Sorter sorter(std::move(committed), std::move(dirty));
+  Sorter sorter(committed, std::move(dirty));
   sorter.add_all(files);
   std::vector<Where> all = sorter.list(changes);
+  std::unordered_set<std::string> again;  // changed again after the commits
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i] != Where::kBoth) continue;
+    for (const std::string* path : {&changes[i].path, &changes[i].base_path}) {
+      if (!path->empty() && committed.contains(path->substr(1))) again.insert(path->substr(1));
+    }
+  }
+  std::unordered_set<std::string> seen = WARREN_TRY(list_seen_in_head(again));
+  std::unordered_set<std::string> unseen;
+  for (const std::string& name : again) {
+    if (!seen.contains(name)) unseen.insert("/" + name);
+  }
+  // If the commits are merged, it is a change to files, and to the version in the commits.
   bool are_in_base = is_merged_ || is_head_squashed_;
-  // What was changed again after commits that are merged is a change to files, and to the version in the commits.
   for (std::size_t i = 0; are_in_base && i < all.size(); ++i) {
-    if (all[i] == Where::kBoth && WARREN_TRY(set_committed(changes[i]))) all[i] = Where::kFiles;
+    if (all[i] == Where::kBoth && WARREN_TRY(set_committed(changes[i], seen))) all[i] = Where::kFiles;
   }
   auto list_below = [&](const std::string& dir) { return list_git_tree(joined_, head_, dir.substr(1)); };
-  std::vector<AppliedChange> brought = WARREN_TRY(sorter.list_brought(changes, all, list_below));
+  std::vector<AppliedChange> brought = WARREN_TRY(sorter.list_brought(changes, all, unseen, list_below));
   return Sorted{.where = std::move(all), .brought = std::move(brought)};
 }
 

@@ -184,7 +184,9 @@ class CommitImport {
   Status find_start(const std::string& start);
   Result<std::string> find_merge_base(const std::string& commit);
   Result<std::unordered_set<std::string>> list_unlike_head(const std::string& work);
-  Result<bool> set_committed(TreeChange& change);
+  Result<std::unordered_set<std::string>> list_seen_in_head(std::unordered_set<std::string> names);
+  Result<bool> contains_version(const TreeChange& change, const std::string& newer);
+  Result<bool> set_committed(TreeChange& change, const std::unordered_set<std::string>& seen);
   Status check_free_of_branches(const std::string& branch);
   Result<std::string> find_branch(const std::string& branch);
   std::string log_message() const;

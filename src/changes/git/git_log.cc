@@ -1,11 +1,26 @@
 #include "changes/git/git_log.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "changes/git/git.h"
 #include "changes/git/git_refs.h"
 #include "fs/path_ops.h"
 #include "fs/tree_ops.h"
 
 namespace warren {
+
+bool writes_files(const LogEntry& entry) {
+  constexpr std::string_view kWithFiles[] = {"merge", "rebase", "pull", "checkout", "commit (merge)"};
+  return std::any_of(std::begin(kWithFiles), std::end(kWithFiles),
+                     [&](std::string_view action) { return entry.message.starts_with(action); });
+}
+
+bool makes_commit(const LogEntry& entry) {
+  constexpr std::string_view kMaking[] = {"commit", "cherry-pick", "revert"};
+  return std::any_of(std::begin(kMaking), std::end(kMaking),
+                     [&](std::string_view action) { return entry.message.starts_with(action); });
+}
 
 // "<from> <to> <who> <seconds> <zone>\t<message>"
 std::vector<LogEntry> parse_git_log(std::string_view text) {

@@ -20,7 +20,14 @@ struct LogEntry {
   std::string from;  // an object's id
   std::string to;
   std::string message;  // "commit (amend): text"
+
+  bool operator==(const LogEntry&) const = default;
 };
+
+// By the message: whether the command has written the files of the commit to the work tree, as merge and checkout do,
+// or has made the commit of what was in the index. A reset may be neither.
+bool writes_files(const LogEntry& entry);
+bool makes_commit(const LogEntry& entry);
 
 // Oldest first. Lines that are not entries are skipped.
 std::vector<LogEntry> parse_git_log(std::string_view text);
