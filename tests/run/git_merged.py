@@ -99,6 +99,17 @@ class Merged(Git):
         self.warren("apply", "session:s")
         self.assertEqual(self.files(), ["dir/n", "file", "moved/inner"])
 
+    def test_a_commit_that_takes_back_what_was_squashed_is_not_taken_for_merged(self):
+        self.inside(f"echo new > file; echo 1 > more; git add -A; {COMMIT} one; echo of the base > file; {COMMIT} back")
+        self.warren("apply", "session:s", "--keep")
+        self.git("merge", "-q", "--squash", "warren/s~1")
+        self.git("commit", "-qm", "squashed")
+        self.git("branch", "-q", "-D", "warren/s")
+        self.assertIn("new commits: main is at", self.world.warren("diff", "session:s").stderr)
+        self.assertNotIn("as other commits", self.warren("apply", "session:s", "--keep"))
+        self.assertEqual(self.git("show", "warren/s:file"), "of the base")
+        self.assertEqual((self.base / "file").read_text(), "new\n")
+
     def test_the_session_keeps_its_files_when_the_host_leaves_what_it_has_merged(self):
         for number, leave in enumerate((("reset", "-q", "--hard", "HEAD~1"), ("checkout", "-q", "-B", "other", "HEAD~1"),
                                         ("revert", "--no-edit", "HEAD"), ("rm", "-q", "more", "dir/n", "moved/inner"))):

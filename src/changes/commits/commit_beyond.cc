@@ -171,21 +171,11 @@ AppliedFiles list_applied_files(const AgentOverlay& overlay) {
   return applied;
 }
 
-// Of the files that these commits change, one id on each line. Of a merge, those that it has otherwise than all of its
-// parents: the others are in these, or in the base already.
-Result<std::vector<std::string>> list_names(Git& git, const std::string& commits) {
-  if (commits.empty()) return std::vector<std::string>();
-  std::string names = WARREN_TRY(git.ask_with(
-      {"diff-tree", "--stdin", "--root", "-r", "-c", "-z", "--name-only", "--no-commit-id", "--no-renames"},
-      commits + "\n"));
-  return split_at_nul(names);
-}
-
 }  // namespace
 
 Result<std::vector<std::string>> CommitImport::list_brought() {
   std::string commits = WARREN_TRY(joined_.ask({"rev-list", commit_, "--not", "--all"}));
-  std::vector<std::string> names = WARREN_TRY(list_names(joined_, commits));
+  std::vector<std::string> names = WARREN_TRY(list_changed_by(joined_, commits));
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
@@ -201,7 +191,7 @@ Result<std::vector<std::string>> CommitImport::list_newly_committed() {
     for (const auto& [name, id] : pinned->references) asked += "^" + id + "\n";
   }
   std::string commits = WARREN_TRY(joined_.ask_with({"rev-list", "--ignore-missing", "--stdin"}, asked));
-  std::vector<std::string> listed = WARREN_TRY(list_names(joined_, commits));
+  std::vector<std::string> listed = WARREN_TRY(list_changed_by(joined_, commits));
   auto bad = std::find_if_not(listed.begin(), listed.end(), is_git_path);
   if (bad != listed.end()) return damaged(fmt::format("{} is not a valid path", quote(*bad)));
   return listed;

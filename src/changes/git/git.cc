@@ -239,6 +239,14 @@ Result<std::unordered_set<std::string>> list_differing(Git& git, const std::stri
   return names_in(listed);
 }
 
+Result<std::vector<std::string>> list_changed_by(Git& git, const std::string& commits) {
+  if (commits.empty()) return std::vector<std::string>();
+  std::string names = WARREN_TRY(git.ask_with(
+      {"diff-tree", "--stdin", "--root", "-r", "-c", "-z", "--name-only", "--no-commit-id", "--no-renames"},
+      commits + "\n"));
+  return split_at_nul(names);
+}
+
 Result<std::unordered_set<std::string>> list_unlike(Git& git, const std::string& commit) {
   WARREN_TRY(git.ask({"read-tree", commit}));
   WARREN_TRY(git.run({"update-index", "-q", "--refresh"}));  // fails if something differs
@@ -284,9 +292,12 @@ Result<bool> is_in_head_otherwise(Git git, const std::string& commit) {
   if (from == commit) return false;
   git.allow_lazy_fetch();  // a partial clone may lack old trees
   std::unordered_set<std::string> changed = WARREN_TRY(list_differing(git, from, commit));
-  std::unordered_set<std::string> missing = WARREN_TRY(list_differing(git, "HEAD", commit));
-  return !changed.empty() &&
-         std::none_of(changed.begin(), changed.end(), [&](const std::string& name) { return missing.contains(name); });
+  std::unordered_set<std::string> other = WARREN_TRY(list_differing(git, "HEAD", commit));
+  auto is_other = [&](const std::string& name) { return other.contains(name); };
+  if (changed.empty() || std::any_of(changed.begin(), changed.end(), is_other)) return false;
+  std::string commits = WARREN_TRY(git.ask({"rev-list", commit, "^HEAD"}));
+  std::vector<std::string> touched = WARREN_TRY(list_changed_by(git, commits));
+  return std::none_of(touched.begin(), touched.end(), is_other);
 }
 
 Result<std::string> find_empty_tree(Git& git) { return git.ask_with({"hash-object", "-t", "tree", "--stdin"}, ""); }

@@ -84,6 +84,10 @@ void for_each_line(std::string_view text, const Visit& visit) {
 // Files that differ between two commits or trees, by name: "src/a".
 Result<std::unordered_set<std::string>> list_differing(Git& git, const std::string& from, const std::string& to);
 
+// Of the files that these commits change, one id on each line. Of a merge, those that it has otherwise than all of its
+// parents.
+Result<std::vector<std::string>> list_changed_by(Git& git, const std::string& commits);
+
 // Files of the work tree that are there otherwise than in the commit. Git compares, so content filters count. Replaces
 // the index, which must be a temporary one.
 Result<std::unordered_set<std::string>> list_unlike(Git& git, const std::string& commit);
@@ -96,7 +100,8 @@ Result<bool> has_head(Git& git);
 Result<bool> has_commit(Git& git, const std::string& commit);
 
 // Whether HEAD does not contain the commit, but has every file that it changes in the same version: it was merged as
-// other commits (`git merge --squash`, a rebase). False if the repository does not have the commit.
+// other commits (`git merge --squash`, a rebase). Not if HEAD has another version of a file that any commit up to it
+// changes: only an earlier one was merged perhaps. False if the repository does not have the commit.
 Result<bool> is_in_head_otherwise(Git git, const std::string& commit);
 
 // The id of the tree without files, to compare a commit without ancestors with.
