@@ -96,6 +96,7 @@ class Merged(Git):
     def test_what_was_changed_before_a_squash_merge_is_no_conflict_after_it(self):
         self.inside(WORK + "; rm more; echo 2 > moved/inner")
         self.squash()
+        self.assertEqual(self.warren("diff", "session:s"), "D f /more  [conflict: it was changed in the base]\nM f /moved/inner\n")
         self.warren("apply", "session:s")
         self.assertEqual(self.files(), ["dir/n", "file", "moved/inner"])
 
