@@ -329,6 +329,15 @@ class Brought(Repository):
         self.apply("--merge")
         self.assertEqual(self.read("a"), text.replace("5\n", "FIVE\n", 1))
 
+    def test_what_the_user_commits_meanwhile_is_not_taken_for_the_agents_version(self):
+        text = "".join(f"{i}\n" for i in range(20))
+        self.begin(a=text)
+        self.agent(("a", text.replace("5\n", "agent\n", 1)))
+        overlaid.write(self.base / "a", text.replace("15\n", "mine\n"))
+        self.commit("mine")
+        self.assertIn("conflict: /a: it was changed in the base", self.apply(fails=True))
+        self.assertEqual(self.read("a"), text.replace("15\n", "mine\n"))
+
     def test_commits_of_the_user_that_the_agents_git_does_not_know_stay(self):
         self.begin(a="1\n", b="1\n")
         self.agent(("a", "2\n"), commit="two")
