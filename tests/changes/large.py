@@ -8,6 +8,7 @@ Needs root and /dev/fuse.
 import errno
 import os
 import pathlib
+import shutil
 import sys
 import unittest
 
@@ -165,6 +166,57 @@ class Large(MountedCase):
                 self.w.warren("apply", self.w.id)
                 self.assertEqual((self.base / "big").read_bytes(), mine)
                 self.w.fsck()
+
+    def edit_after_an_apply(self):
+        """What the agent has of the file now is only in the base, except one byte."""
+        self.doCleanups()
+        self.setUp()
+        self.start(LARGE)
+        self.apply()
+        self.w.umount(self.point)
+        self.edit("/big", 0, b"B")
+        self.assertGreater(self.parts(), 0)
+        return b"B" + self.mine()[1:]
+
+    def check_undone(self, mine):
+        self.assertEqual((self.base / "big").read_bytes(), self.content)
+        self.assertEqual(self.fs("cat", "/big"), mine)
+        self.w.warren("apply", "--trust-base", self.base, self.w.id)
+        self.assertEqual((self.base / "big").read_bytes(), mine)
+
+    def test_an_undo_is_refused_while_the_agent_cannot_be_read(self):
+        mine = self.edit_after_an_apply()
+        self.assertFalse(pathlib.Path(f"{self.w.file}-wal").exists())
+        with open(self.w.file, "r+b") as file:
+            begin = file.read(100)
+            file.seek(0)
+            file.write(b"x" * 100)
+        applied = (self.base / "big").read_bytes()
+        said = self.w.fails("undo", self.w.id)
+        self.assertIn("nothing was undone", said)
+        self.assertIn(str(self.w.file), said)
+        self.assertEqual((self.base / "big").read_bytes(), applied)
+        self.assertEqual((self.w.staging(), self.w.records()), ([], []))
+        with open(self.w.file, "r+b") as file:
+            file.write(begin)
+        self.w.warren("undo", self.w.id)
+        self.check_undone(mine)
+        self.w.fsck()
+
+    def test_an_undo_knows_an_agent_whose_file_is_another_one(self):
+        """It was restored from a backup, or moved."""
+        mine = self.edit_after_an_apply()
+        copy = self.w.root / "copy.db"
+        shutil.copy(self.w.file, copy)
+        os.rename(copy, self.w.file)
+        self.w.warren("undo", self.w.id)
+        self.check_undone(mine)
+        mine = self.edit_after_an_apply()
+        moved = self.w.root / "moved.db"
+        os.rename(self.w.file, moved)
+        self.w.warren("undo", moved)
+        os.rename(moved, self.w.file)
+        self.check_undone(mine)
 
     def test_without_its_base_what_is_complete_can_be_written_elsewhere(self):
         self.start(LARGE)

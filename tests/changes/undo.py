@@ -3,6 +3,7 @@
 
     WARREN=path/to/warren undo.py [-v] [Class.test_name]
 """
+import itertools
 import json
 import os
 import pathlib
@@ -174,6 +175,27 @@ class Undo(Case):
         self.w.fails("apply", "--conflict=markers", self.w.id)
         self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), marked), [])
         self.w.fsck()
+
+    def apply_with_markers(self):
+        """Returns what is listed before."""
+        self.write("/a", "AGENT\n2\n")
+        (self.base / "a").write_text("USER\n2\n")
+        conflicts = self.w.lines()
+        self.assertIn("[conflict: ", conflicts[0])
+        self.w.fails("apply", "--conflict=markers", self.w.id)
+        self.assertIn("<<<<<<<", self.read("a"))
+        return conflicts
+
+    def test_a_new_agent_in_the_place_of_the_old_one_gets_nothing_of_it(self):
+        """Its file may even have the same inode."""
+        self.fill(a="1\n2\n")
+        self.w.warren("init", "--base", self.base, "b")
+        self.apply_with_markers()
+        self.w.file.write_bytes((self.w.home / ".agentfs/b.db").read_bytes())
+        self.assertEqual(self.w.lines(), [])
+        self.w.warren("undo", self.w.id)
+        self.assertEqual((self.read("a"), self.w.lines()), ("USER\n2\n", []))
+        self.assertEqual(self.fs("cat", "/a").decode(), "USER\n2\n")
 
     def test_a_directory_that_something_is_to_return_to_is_named_if_it_is_gone(self):
         gone, other = "it no longer exists", "it is no longer a directory"
@@ -486,6 +508,34 @@ class Killed(Case):
                 self.assertIn(f"/a -> {self.base}/a", trail)
                 self.w.warren("apply", self.w.id)
                 self.assertEqual(self.read("a"), "again\n")
+
+    def test_without_room_in_the_agent_its_version_is_not_lost(self):
+        """Every write to its file fails once. A later undo goes on."""
+        failed = set()
+        for nth in itertools.count(1):
+            self.doCleanups()
+            self.setUp()
+            self.fill(a="1\n2\n")
+            conflicts = Undo.apply_with_markers(self)
+            marked = self.read("a")
+            files = [word for end in ("", "-wal", "-journal") for word in ("-P", f"{self.w.file}{end}")]
+            done = subprocess.run(["strace", "-f", "-qq", "-o", self.w.root / "trace", *files, "-e", "trace=pwrite64", "-e",
+                                   f"inject=pwrite64:error=ENOSPC:when={nth}", mounted.program(), "undo", self.w.id],
+                                  cwd=self.w.home, env=self.w.environment(), capture_output=True, timeout=60)
+            if "INJECTED" not in (self.w.root / "trace").read_text():
+                break
+            with self.subTest(nth=nth):
+                said = done.stderr.decode()
+                if done.returncode != 0:
+                    is_refused = "nothing was undone" in said
+                    failed.add(is_refused)
+                    self.assertTrue(is_refused or "is as before the apply, but the agent" in said, said)
+                    self.assertEqual(self.read("a"), marked if is_refused else "USER\n2\n")
+                    self.w.warren("undo", self.w.id)
+                self.assertEqual((self.read("a"), self.w.lines(), self.w.records()), ("USER\n2\n", conflicts, []))
+                self.assertEqual(self.fs("cat", "/a").decode(), "AGENT\n2\n")
+                self.w.fsck()
+        self.assertEqual(failed, {False, True})
 
     def test_an_apply_that_is_killed_while_it_keeps_is_undone(self):
         for call, nth in (("renameat2", 8), ("renameat2", 10), ("renameat2", 12), ("unlinkat", 1), ("unlinkat", 3)):

@@ -10,12 +10,15 @@
 #include "base/ascii.h"
 #include "base/path.h"
 #include "os/files/host_files.h"
+#include "store/identity.h"
 #include "store/overlay/apply_log.h"
 
 namespace warren {
 namespace {
 
-constexpr std::string_view kRecordMagic = "warren-apply-record-2\n";
+// Of the same length. Older versions are still read: what they kept can be undone.
+constexpr std::string_view kRecordMagic = "warren-apply-record-3\n";
+constexpr std::string_view kMagicWithoutIdentity = "warren-apply-record-2\n";
 constexpr std::size_t kRecordBytesMax = std::size_t{4} << 30;
 
 void put_text(std::string& out, std::string_view text) {
@@ -120,7 +123,7 @@ std::string encode(const ApplyRecord& record) {
         number(record.base_node.born_ns), record.agent, number(record.device), number(record.inode),
         record.intent ? encode(*record.intent) : "", std::string(kStates[static_cast<std::size_t>(record.state)]),
         std::string(kKinds[static_cast<std::size_t>(record.kind)]), record.label, number(record.started_us),
-        number(record.undo.bytes_max), number(record.undo.seconds), record.undoes}) {
+        number(record.undo.bytes_max), number(record.undo.seconds), record.undoes, record.agent_identity}) {
     put_text(out, text);
   }
   for (const LeftNode& node : record.left) put_text(out, encode_left(node));
@@ -128,9 +131,10 @@ std::string encode(const ApplyRecord& record) {
 }
 
 Result<ApplyRecord> decode_record(std::string_view bytes) {
-  constexpr std::size_t kFields = 16;
   Error invalid(Code::kCorrupt, "the record of an apply is invalid");
-  if (!bytes.starts_with(kRecordMagic)) return invalid;
+  bool has_identity = bytes.starts_with(kRecordMagic);
+  if (!has_identity && !bytes.starts_with(kMagicWithoutIdentity)) return invalid;
+  const std::size_t fields = has_identity ? 17 : 16;
   bytes.remove_prefix(kRecordMagic.size());
   std::vector<std::string> texts;
   while (!bytes.empty()) {
@@ -138,7 +142,7 @@ Result<ApplyRecord> decode_record(std::string_view bytes) {
     if (!text) return invalid;
     texts.push_back(*std::move(text));
   }
-  if (texts.size() < kFields || !is_staging_name(texts[0]) || !texts[1].starts_with('/')) return invalid;
+  if (texts.size() < fields || !is_staging_name(texts[0]) || !texts[1].starts_with('/')) return invalid;
   bool is_good = true;
   auto number = [&](std::size_t field) {
     std::optional<std::uint64_t> value = parse_number<std::uint64_t>(texts[field]);
@@ -156,6 +160,7 @@ Result<ApplyRecord> decode_record(std::string_view bytes) {
   record.started_us = static_cast<std::int64_t>(number(12));
   record.undo = {.bytes_max = number(13), .seconds = static_cast<std::int64_t>(number(14))};
   record.undoes = texts[15];
+  if (has_identity) record.agent_identity = texts[16];
   if (!texts[8].empty()) record.intent = WARREN_TRY(decode_intent(texts[8]));
   auto state = std::find(kStates.begin(), kStates.end(), texts[9]);
   auto kind = std::find(kKinds.begin(), kKinds.end(), texts[10]);
@@ -163,7 +168,7 @@ Result<ApplyRecord> decode_record(std::string_view bytes) {
   if (!is_good || is_other || state == kStates.end() || kind == kKinds.end()) return invalid;
   record.state = static_cast<ApplyState>(state - kStates.begin());
   record.kind = static_cast<RecordKind>(kind - kKinds.begin());
-  for (std::size_t i = kFields; i < texts.size(); ++i) record.left.push_back(decode_left(texts[i], record.staging));
+  for (std::size_t i = fields; i < texts.size(); ++i) record.left.push_back(decode_left(texts[i], record.staging));
   return record;
 }
 
@@ -182,6 +187,7 @@ Result<ApplyRecord> new_record(Store& store, const std::string& base) {
   record.base_node = WARREN_TRY(identify_host_node(base));
   record.device = info.st_dev;
   record.inode = info.st_ino;
+  record.agent_identity = WARREN_TRY(ensure_identity(store));
   record.started_us = store.clock().now_us();
   return record;
 }

@@ -42,6 +42,7 @@ struct ApplyRecord {
   std::string agent;  // path of the agent file
   std::uint64_t device = 0;
   std::uint64_t inode = 0;       // of the agent file
+  std::string agent_identity;    // store/identity.h; "" in a record of an older version
   std::optional<Intent> intent;  // once everything is staged
   ApplyState state = ApplyState::kStaged;
   // The apply was rolled back, but not these. If any of them is kept aside in the staging directory, only the user

@@ -7,9 +7,9 @@
 #include <unordered_set>
 #include <vector>
 
-#include "agent/base_note.h"
 #include "base/limits.h"
 #include "base/path.h"
+#include "changes/undo/undone_changes.h"
 #include "changes/upper/open_overlay.h"
 #include "fs/overlay/base_moves.h"
 #include "fs/overlay/recorded.h"
@@ -97,23 +97,22 @@ Result<bool> keep_some(const AgentOverlay& overlay, const Origin& origin) {
 }  // namespace
 
 Status keep_parts(const ApplyRecord& undo, Clock& clock) {
-  Result<HostIdentity> file = identify_host_node(undo.agent);
-  if (!file.ok() || file->inode != undo.inode) return Ok{};
-  Result<OverlayAgent> opened = open_overlay(undo.agent, OpenMode::kReadWrite, clock);
-  if (!opened.ok() || opened->overlay.base_path != undo.base) return Ok{};
+  if (!WARREN_TRY(has_its_agent(undo, clock))) return Ok{};
+  OverlayAgent opened = WARREN_TRY(open_overlay(undo.agent, OpenMode::kReadWrite, clock));
+  if (opened.overlay.base_path != undo.base) return Ok{};
   LeavingFiles leaving(*undo.intent);
-  std::vector<Origin> large = WARREN_TRY(list_large(opened->overlay.upper));
+  std::vector<Origin> large = WARREN_TRY(list_large(opened.overlay.upper));
   for (const Origin& origin : large) {
     if (!leaving.has(origin)) continue;
     Result<bool> is_left = true;
-    while (is_left.ok() && *is_left) is_left = keep_some(opened->overlay, origin);
+    while (is_left.ok() && *is_left) is_left = keep_some(opened.overlay, origin);
     if (is_left.ok()) continue;
     return std::move(is_left)
         .take_error()
-        .within("nothing was undone: copy to the session what it reads from " + quote(origin.base_path))
+        .within("copy to the session what it reads from " + quote(origin.base_path))
         .with_hint("`warren discard` drops the session's changes to that file");
   }
-  return opened->agent->close();
+  return opened.agent->close();
 }
 
 }  // namespace warren

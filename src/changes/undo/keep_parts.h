@@ -9,7 +9,7 @@ namespace warren {
 
 // Before the steps of an undo: copies to the agent what only those files of the base have that the steps replace or
 // remove, for the files that the agent has changed. Afterwards these bytes would be lost. Succeeds if the agent no
-// longer exists or cannot be opened, as an undo needs no agent.
+// longer exists; if it cannot be opened, nothing is known of these files, and no step must be performed.
 Status keep_parts(const ApplyRecord& undo, Clock& clock);
 
 }  // namespace warren

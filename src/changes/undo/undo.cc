@@ -175,6 +175,30 @@ void follow_device(Intent& intent, std::uint64_t before, std::uint64_t now) {
   }
 }
 
+// Before the first step. An agent that cannot be opened may have what only the base has, and may need what it would get
+// after the last step.
+Status prepare_agent(const ApplyRecord& record, Clock& clock) {
+  Status kept = keep_parts(record, clock);
+  if (kept.ok()) kept = mark_undo(record, clock);
+  if (kept.ok()) return kept;
+  Error why = std::move(kept).take_error();
+  std::string hint = why.hint();
+  if (hint.empty())
+    hint = fmt::format("the undo also updates the agent {}; if that is not needed, move it away", quote(record.agent));
+  return std::move(why).within("nothing was undone").with_hint(hint);
+}
+
+// After the last step. The record stays if the agent cannot be updated: it may be the only place that has its version.
+Result<std::vector<std::string>> report_to_agent(const ApplyRecord& record, Clock& clock) {
+  Result<std::vector<std::string>> notes = report_undo(record, clock);
+  if (notes.ok()) return notes;
+  return std::move(notes)
+      .take_error()
+      .within(fmt::format("{} is as before the apply, but the agent {} is not updated", quote(record.base),
+                          quote(record.agent)))
+      .with_hint("`warren undo` tries that again; if the agent is not needed, move its file away");
+}
+
 // After all steps: keeps what was replaced, forgets what was undone, and updates the agent. The record goes last:
 // whoever finds it calls this again, and each part that is done already changes nothing. Returns notes for the user.
 Result<std::vector<std::string>> finish_undo(HostTree& base, const ApplyRecord& record, Clock& clock) {
@@ -182,7 +206,7 @@ Result<std::vector<std::string>> finish_undo(HostTree& base, const ApplyRecord& 
   WARREN_TRY(remove_kept(undone));
   std::optional<std::string> not_kept = keep_for_undo(base, record, clock.now().seconds);
   WARREN_TRY(Staging::remove(base, record).within("clean up after the undo"));
-  std::vector<std::string> notes = report_undo(record, clock);
+  std::vector<std::string> notes = WARREN_TRY(report_to_agent(record, clock));
   if (not_kept) notes.insert(notes.begin(), *std::move(not_kept));
   WARREN_TRY(remove_record(record));
   return notes;
@@ -209,7 +233,7 @@ Result<std::optional<UndoRecovery>> recover_undo(HostTree& base, ApplyRecord& re
   if (is_under_way(record)) {
     Status done = Error(Code::kConflict, "taking it back had begun");
     if (record.state != ApplyState::kRollingBack) {
-      mark_undo(record, clock);  // it may have been killed just before it did so
+      mark_undo(record, clock).ignore("it was put before the first step");
       done = perform(base, record, Attempt::kAfterCrash);
     }
     if (!done.ok()) {
@@ -223,7 +247,7 @@ Result<std::optional<UndoRecovery>> recover_undo(HostTree& base, ApplyRecord& re
     recovery.notes = WARREN_TRY(finish_undo(base, record, clock));
     return std::optional(std::move(recovery));
   }
-  if (record.state == ApplyState::kRolledBack) unmark_undo(record, clock);
+  unmark_undo(record, clock);
   forget_prepared(record);
   WARREN_TRY(Staging::remove(base, record));
   WARREN_TRY(remove_record(record));
@@ -317,19 +341,19 @@ Result<Undone> undo(const KeptApply& kept, Clock& clock) {
     if (!undone.conflicts.empty()) return undone;
     WARREN_TRY(sync_all(*base, *record.intent));
     WARREN_TRY(prepare_to_keep(*base, record).within("nothing was written"));
-    WARREN_TRY(keep_parts(record, clock));
+    WARREN_TRY(prepare_agent(record, clock));
     record.state = ApplyState::kPerforming;
     WARREN_TRY(put_record(record));
     return undone;
   };
   Result<Undone> prepared = prepare();
   if (!prepared.ok() || !prepared->conflicts.empty()) {
+    unmark_undo(record, clock);
     forget_prepared(record);
     Status cleaned = Staging::remove(*base, record);
     if (cleaned.ok()) remove_record(record).ignore("the next undo removes it");
     return prepared;
   }
-  mark_undo(record, clock);
   Status done = perform(*base, record, Attempt::kFirst);
   if (!done.ok()) {
     Error why = std::move(done).take_error();

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "agent/base_note.h"
 #include "agent/record/audit_trail.h"
 #include "base/path.h"
 #include "base/side_change.h"
@@ -23,6 +22,8 @@
 #include "fs/list_dir.h"
 #include "fs/overlay/base_moves.h"
 #include "fs/path_ops.h"
+#include "os/files/host_files.h"
+#include "store/identity.h"
 #include "store/overlay/apply_log.h"
 
 namespace warren {
@@ -244,13 +245,8 @@ Status update_agent(const ApplyRecord& undo, Clock& clock) {
   return opened.agent->close();
 }
 
-bool has_its_agent(const ApplyRecord& undo) {
-  Result<HostIdentity> file = identify_host_node(undo.agent);
-  return file.ok() && file->inode == undo.inode;
-}
-
 Status change_mark(const ApplyRecord& undo, Clock& clock, Status (*change)(Store&)) {
-  if (!has_its_agent(undo)) return Ok{};
+  if (!WARREN_TRY(has_its_agent(undo, clock))) return Ok{};
   auto agent = WARREN_TRY(Agent::open({.id_or_path = undo.agent, .layers = Layers::kOwn}, clock));
   WARREN_TRY(change(agent->store()));
   return agent->close();
@@ -270,9 +266,17 @@ Status take_up_removals(const AgentOverlay& overlay, const UpperTree& tree, Tree
 
 }  // namespace
 
-void mark_undo(const ApplyRecord& undo, Clock& clock) {
-  change_mark(undo, clock, put_apply_mark).ignore("then a session in use may show what the base has");
+Result<bool> has_its_agent(const ApplyRecord& undo, Clock& clock) {
+  std::optional<struct stat> file = WARREN_TRY(find_host_file(undo.agent));
+  if (!file) return false;
+  if (undo.agent_identity.empty()) return file->st_ino == undo.inode;
+  auto agent =
+      WARREN_TRY(Agent::open({.id_or_path = undo.agent, .mode = OpenMode::kReadOnly, .layers = Layers::kOwn}, clock));
+  std::optional<std::string> identity = WARREN_TRY(find_identity(agent->store()));
+  return identity == undo.agent_identity;
 }
+
+Status mark_undo(const ApplyRecord& undo, Clock& clock) { return change_mark(undo, clock, put_apply_mark); }
 
 void unmark_undo(const ApplyRecord& undo, Clock& clock) {
   change_mark(undo, clock, remove_apply_mark).ignore("the next apply removes it");
@@ -299,18 +303,15 @@ Status take_up_undone(const AgentOverlay& overlay, const Intent& intent) {
   return unit->commit();
 }
 
-std::vector<std::string> report_undo(const ApplyRecord& undo, Clock& clock) {
-  if (!undo.intent || !has_its_agent(undo)) return {};
+Result<std::vector<std::string>> report_undo(const ApplyRecord& undo, Clock& clock) {
   std::vector<std::string> notes;
+  bool has_agent = undo.intent && WARREN_TRY(has_its_agent(undo, clock));
+  if (!has_agent) return notes;
   Status recorded = record_in_trail(undo, clock);
   if (!recorded.ok()) {
     notes.push_back(fmt::format("the undo is not in the agent's audit trail: {}", recorded.error().message()));
   }
-  Status updated = update_agent(undo, clock);
-  if (!updated.ok()) {
-    notes.push_back(
-        fmt::format("changes of the running agent may now be reported as conflicts: {}", updated.error().message()));
-  }
+  WARREN_TRY(update_agent(undo, clock));
   return notes;
 }
 

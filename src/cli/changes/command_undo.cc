@@ -78,6 +78,12 @@ class NamedAgent {
     return record.agent == *file_ || is_same_file;
   }
 
+  // The agent file may have been moved since the apply.
+  KeptApply with_file(KeptApply kept) const {
+    if (file_) kept.record.agent = *file_;
+    return kept;
+  }
+
  private:
   std::string id_;
   std::optional<std::string> file_;
@@ -146,7 +152,7 @@ Result<KeptApply> choose_kept(const Arguments& args) {
   std::vector<KeptApply> all = WARREN_TRY(list_of_agent(agent));
   auto found = std::find_if(all.begin(), all.end(),
                             [](const KeptApply& kept) { return kept.record.kind == RecordKind::kApply; });
-  if (found != all.end()) return *found;
+  if (found != all.end()) return agent.with_file(*found);
   if (!agent.has_file() && all.empty()) {
     return Error(Code::kNotFound,
                  fmt::format("no agent {}, and nothing is kept of a deleted one with that name", quote(id)),

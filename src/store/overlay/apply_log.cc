@@ -45,7 +45,9 @@ Status put_apply_intent(Store& store, Bytes intent) {
   WARREN_TRY(database.execute(
       "CREATE TABLE IF NOT EXISTS wr_apply (id INTEGER PRIMARY KEY, at_us INTEGER NOT NULL, intent BLOB NOT NULL)"));
   Statement has = WARREN_TRY(database.prepare("SELECT 1 FROM wr_apply WHERE length(intent) > 0"));
-  if (WARREN_TRY(has.find_integer())) return Error(Code::kBusy, "another apply of this agent is in progress");
+  if (WARREN_TRY(has.find_integer()))
+    return Error(Code::kBusy, "another apply of this agent is in progress",
+                 "if it was interrupted, `warren apply --recover` finishes it");
   Statement put = WARREN_TRY(database.prepare("INSERT OR REPLACE INTO wr_apply (id, at_us, intent) VALUES (1, ?, ?)"));
   WARREN_TRY(put.bind(1, store.clock().now_us()).bind(2, intent).run());
   return change.commit();
