@@ -197,6 +197,28 @@ class Undo(Case):
         self.assertEqual((self.read("a"), self.w.lines()), ("USER\n2\n", []))
         self.assertEqual(self.fs("cat", "/a").decode(), "USER\n2\n")
 
+    def test_an_edit_under_another_name_of_a_file_with_conflict_markers_stays(self):
+        for is_mounted in (False, True):
+            with self.subTest(is_mounted=is_mounted):
+                self.doCleanups()
+                self.setUp()
+                overlaid.write(self.base / "a", "1\n2\n")
+                os.link(self.base / "a", self.base / "z")
+                self.w.init()
+                self.apply_with_markers()
+                edited = self.read("a") + "again\n"
+                point = self.w.mount()
+                with open(point / "z", "a") as file:
+                    file.write("again\n")
+                if not is_mounted:
+                    self.w.umount(point)
+                self.w.warren("undo", self.w.id)
+                if is_mounted:
+                    self.w.umount(point)
+                self.assertEqual(self.read("z"), "USER\n2\n")
+                self.assertEqual(self.fs("cat", "/z").decode(), edited)
+                self.w.fsck()
+
     def test_a_directory_that_something_is_to_return_to_is_named_if_it_is_gone(self):
         gone, other = "it no longer exists", "it is no longer a directory"
         cases = {

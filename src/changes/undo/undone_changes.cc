@@ -161,6 +161,13 @@ Status give_own_back(const AgentOverlay& overlay, const Origin& origin, const Un
   return fs.write(origin.upper, 0, as_bytes(own.content));
 }
 
+// Whether the session has a copy of this file of the base, under whatever name. It is what each of the file's names
+// shows there, so what it has is not to be replaced.
+bool has_copy(const UpperTree& tree, const Attributes& there) {
+  return std::ranges::any_of(tree.origins(),
+                             [&](const auto& row) { return row.second.seen && row.second.seen->inode == there.inode; });
+}
+
 // The same if nobody used the session: it shows the base's file, and gets a copy of that with the agent's version.
 Status bring_own_back(const AgentOverlay& overlay, TreeFinder& base, const UndoneBase& undone) {
   if (undone.own().empty()) return Ok{};
@@ -171,6 +178,7 @@ Status bring_own_back(const AgentOverlay& overlay, TreeFinder& base, const Undon
     std::optional<Attributes> there = WARREN_TRY(base.find(place));
     std::string path = tree.path_of(place);
     bool is_shown = there && there->is_file() && tree.find(path) == nullptr && !tree.is_gone(place);
+    if (is_shown && has_copy(tree, *there)) continue;
     std::optional<UndoneBase::Known> known = is_shown ? undone.find_known(place, there, {}) : std::nullopt;
     if (!known) continue;
     WARREN_TRY(write_file(overlay.merged, path, as_bytes(own->content)));
