@@ -219,6 +219,27 @@ class Undo(Case):
                 self.assertEqual(self.fs("cat", "/z").decode(), edited)
                 self.w.fsck()
 
+    def test_a_file_with_conflict_markers_has_the_mode_and_attributes_of_the_agent_again(self):
+        self.fill(a="1\n2\n")
+        os.setxattr(self.base / "a", "user.old", b"1")
+
+        def change(point):
+            os.chmod(point + "/a", 0o750)
+            os.chown(point + "/a", 7, 8)
+            os.setxattr(point + "/a", "user.new", b"2")
+            os.removexattr(point + "/a", "user.old")
+        self.w.change(change)
+        self.apply_with_markers()
+        self.w.warren("undo", self.w.id)
+        self.assertEqual(os.getxattr(self.base / "a", "user.old"), b"1")
+
+        def check(point):
+            info = os.stat(point + "/a")
+            self.assertEqual((stat.S_IMODE(info.st_mode), info.st_uid, info.st_gid), (0o750, 7, 8))
+            self.assertEqual([name for name in os.listxattr(point + "/a") if name.startswith("user.")], ["user.new"])
+            self.assertEqual(pathlib.Path(point + "/a").read_text(), "AGENT\n2\n")
+        self.w.change(check)
+
     def test_a_directory_that_something_is_to_return_to_is_named_if_it_is_gone(self):
         gone, other = "it no longer exists", "it is no longer a directory"
         cases = {

@@ -16,6 +16,7 @@
 #include "changes/apply/permission.h"
 #include "changes/apply/roll_back.h"
 #include "changes/apply/staging.h"
+#include "changes/compare.h"
 #include "changes/conflicts.h"
 #include "changes/undo/undo.h"
 #include "changes/upper/drop_applied.h"
@@ -101,9 +102,16 @@ Status keep_own(const AgentOverlay& overlay, const MergedContents& contents, Int
     auto content = contents.find(change.path);
     bool is_marked = content != contents.end() && content->second.has_markers && !change.is_partial;
     if (!is_marked) continue;
+    FileSystem& upper = overlay.upper.fs();
+    Attributes node = WARREN_TRY(upper.get_attributes(change.upper));
     change.own.emplace();
     change.own->content = WARREN_TRY(read_file(overlay.merged, change.path));
     change.own->ancestor = WARREN_TRY(overlay.upper.find_ancestor(change.upper));
+    HostMetadata& metadata = change.own->metadata.emplace();
+    metadata.mode = node.mode & 07777U;
+    metadata.uid = node.owner.uid;
+    metadata.gid = node.owner.gid;
+    metadata.xattrs = WARREN_TRY(read_xattrs(upper, change.upper));
   }
   return Ok{};
 }

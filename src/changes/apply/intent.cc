@@ -19,6 +19,7 @@ constexpr std::uint64_t kUnseen = 4;
 constexpr std::uint64_t kBringsUnseen = 8;
 constexpr std::uint64_t kOwn = 16;          // AppliedChange::own follows
 constexpr std::uint64_t kOwnAncestor = 32;  // and its ancestor
+constexpr std::uint64_t kOwnMetadata = 64;
 
 // Numbers are eight bytes, little-endian; a text is preceded by its length.
 class Writer {
@@ -197,7 +198,7 @@ bool read_change(Reader& in, AppliedChange& change) {
   change.size = in.number();
   change.mtime = in.time();
   change.ctime = in.time();
-  std::uint64_t flags = in.flags(kPartial | kMerged | kUnseen | kBringsUnseen | kOwn | kOwnAncestor);
+  std::uint64_t flags = in.flags(kPartial | kMerged | kUnseen | kBringsUnseen | kOwn | kOwnAncestor | kOwnMetadata);
   change.is_partial = (flags & kPartial) != 0;
   change.is_merged = (flags & kMerged) != 0;
   change.has_unseen = (flags & kUnseen) != 0;
@@ -205,6 +206,7 @@ bool read_change(Reader& in, AppliedChange& change) {
   if (in.has_written()) change.written = in.node();
   if ((flags & kOwn) != 0) change.own = AppliedChange::Own{.content = in.text(), .ancestor = {}};
   if (change.own && (flags & kOwnAncestor) != 0) change.own->ancestor = in.text();
+  if (change.own && (flags & kOwnMetadata) != 0) change.own->metadata = in.metadata();
   return in.is_good();
 }
 
@@ -237,12 +239,14 @@ std::string encode(const Intent& intent) {
     out.time(change.mtime);
     out.time(change.ctime);
     bool has_ancestor = change.own && change.own->ancestor;
+    bool has_metadata = change.own && change.own->metadata;
     out.number((change.is_partial ? kPartial : 0) | (change.is_merged ? kMerged : 0) |
                (change.has_unseen ? kUnseen : 0) | (change.brings_unseen ? kBringsUnseen : 0) |
-               (change.own ? kOwn : 0) | (has_ancestor ? kOwnAncestor : 0));
+               (change.own ? kOwn : 0) | (has_ancestor ? kOwnAncestor : 0) | (has_metadata ? kOwnMetadata : 0));
     out.node(change.written);
     if (change.own) out.text(change.own->content);
     if (has_ancestor) out.text(*change.own->ancestor);
+    if (has_metadata) out.metadata(*change.own->metadata);
   }
   out.number(intent.tops.size());
   for (const std::string& top : intent.tops) out.text(top);

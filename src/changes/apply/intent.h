@@ -71,6 +71,7 @@ struct AppliedChange {
   struct Own {
     std::string content;
     std::optional<std::string> ancestor;
+    std::optional<HostMetadata> metadata = {};  // without times; absent in a record of an older version
 
     bool operator==(const Own&) const = default;
   };

@@ -25,7 +25,7 @@ Intent example() {
   change.written = node(11);
   change.has_unseen = true;
   change.brings_unseen = true;
-  change.own = AppliedChange::Own{.content = "agent\n", .ancestor = "first\n"};
+  change.own = AppliedChange::Own{.content = "agent\n", .ancestor = "first\n", .metadata = set.before};
   intent.changes = {change};
   return intent;
 }

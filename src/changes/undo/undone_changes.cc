@@ -152,13 +152,27 @@ Status keep_in_conflict(const AgentOverlay& overlay, Origin origin, const Undone
   return own.ancestor ? overlay.upper.keep_ancestor(origin.upper, as_bytes(*own.ancestor)) : Status(Ok{});
 }
 
+Status restore_metadata(FileSystem& fs, Inode node, const HostMetadata& as) {
+  WARREN_TRY(
+      fs.set_attributes(node, {.mode = as.mode, .uid = as.uid, .gid = as.gid, .size = {}, .atime = {}, .mtime = {}}));
+  XattrMap now = WARREN_TRY(read_xattrs(fs, node));
+  for (const auto& [name, value] : now) {
+    if (!as.xattrs.contains(name)) WARREN_TRY(fs.remove_xattr(node, name));
+  }
+  for (const auto& [name, value] : as.xattrs) {
+    WARREN_TRY(fs.set_xattr(node, name, as_bytes(value), XattrMode::kAny));
+  }
+  return Ok{};
+}
+
 // Like the base, the session has had a file with conflict markers since the apply: it gets the agent's version again.
 Status give_own_back(const AgentOverlay& overlay, const Origin& origin, const UndoneBase::Known& known,
                      const AppliedChange::Own& own) {
   WARREN_TRY(keep_in_conflict(overlay, origin, known, own));
   FileSystem& fs = overlay.upper.fs();
   WARREN_TRY(fs.set_attributes(origin.upper, {.mode = {}, .uid = {}, .gid = {}, .size = 0, .atime = {}, .mtime = {}}));
-  return fs.write(origin.upper, 0, as_bytes(own.content));
+  WARREN_TRY(fs.write(origin.upper, 0, as_bytes(own.content)));
+  return own.metadata ? restore_metadata(fs, origin.upper, *own.metadata) : Status(Ok{});
 }
 
 // Whether the session has a copy of this file of the base, under whatever name. It is what each of the file's names
@@ -189,7 +203,9 @@ Status bring_own_back(const AgentOverlay& overlay, TreeFinder& base, const Undon
     auto known = brought.find(origin.base_path);
     if (known == brought.end()) continue;
     const AppliedChange::Own& own = *undone.find_own(origin.base_path);
+    Inode upper = origin.upper;
     WARREN_TRY(keep_in_conflict(overlay, std::move(origin), known->second, own));
+    if (own.metadata) WARREN_TRY(restore_metadata(overlay.upper.fs(), upper, *own.metadata));
   }
   return Ok{};
 }
