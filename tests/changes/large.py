@@ -218,6 +218,17 @@ class Large(MountedCase):
         os.rename(moved, self.w.file)
         self.check_undone(mine)
 
+    def test_an_undo_keeps_what_another_session_has_only_in_the_file_that_it_replaces(self):
+        self.start(LARGE)
+        self.apply()
+        self.w.umount(self.point)
+        applied = self.mine()
+        done = self.w.run("run", "--session", "other", "--", "sh", "-c", "printf B | dd of=big bs=1 conv=notrunc", cwd=self.base)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.w.warren("undo", self.w.id)
+        self.assertEqual((self.base / "big").read_bytes(), self.content)
+        self.assertEqual(self.w.warren("fs", "other", "cat", "/big"), b"B" + applied[1:])
+
     def test_without_its_base_what_is_complete_can_be_written_elsewhere(self):
         self.start(LARGE)
         (self.point / "new").write_text("new\n")

@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "agent/sessions.h"
 #include "base/limits.h"
 #include "base/path.h"
 #include "changes/undo/undone_changes.h"
@@ -94,11 +95,7 @@ Result<bool> keep_some(const AgentOverlay& overlay, const Origin& origin) {
   return !ranges.empty();
 }
 
-}  // namespace
-
-Status keep_parts(const ApplyRecord& undo, Clock& clock) {
-  if (!WARREN_TRY(has_its_agent(undo, clock))) return Ok{};
-  OverlayAgent opened = WARREN_TRY(open_overlay(undo.agent, OpenMode::kReadWrite, clock));
+Status keep_parts_of(OverlayAgent& opened, const ApplyRecord& undo) {
   if (opened.overlay.base_path != undo.base) return Ok{};
   LeavingFiles leaving(*undo.intent);
   std::vector<Origin> large = WARREN_TRY(list_large(opened.overlay.upper));
@@ -113,6 +110,29 @@ Status keep_parts(const ApplyRecord& undo, Clock& clock) {
         .with_hint("`warren discard` drops the session's changes to that file");
   }
   return opened.agent->close();
+}
+
+// One that cannot be opened has nothing to do with this undo.
+Status keep_parts_of_session(const SessionInfo& session, const ApplyRecord& undo, Clock& clock) {
+  std::optional<std::string> file = WARREN_TRY(find_session_file(session.id));
+  if (!file || *file == undo.agent) return Ok{};
+  Result<OverlayAgent> opened = open_overlay(*file, OpenMode::kReadWrite, clock);
+  if (!opened.ok()) return Ok{};
+  return keep_parts_of(*opened, undo).within("session " + quote(session.id));
+}
+
+}  // namespace
+
+Status keep_parts(const ApplyRecord& undo, Clock& clock) {
+  if (WARREN_TRY(has_its_agent(undo, clock))) {
+    OverlayAgent opened = WARREN_TRY(open_overlay(undo.agent, OpenMode::kReadWrite, clock));
+    WARREN_TRY(keep_parts_of(opened, undo));
+  }
+  std::vector<SessionInfo> sessions = WARREN_TRY(list_sessions());
+  for (const SessionInfo& session : sessions) {
+    if (session.base == undo.base) WARREN_TRY(keep_parts_of_session(session, undo, clock));
+  }
+  return Ok{};
 }
 
 }  // namespace warren

@@ -1,4 +1,4 @@
-// Large files of a session that are read in part from a file that an undo is about to replace.
+// Large files of sessions that are read in part from a file that an undo is about to replace.
 #pragma once
 
 #include "base/clock.h"
@@ -9,7 +9,8 @@ namespace warren {
 
 // Before the steps of an undo: copies to the agent what only those files of the base have that the steps replace or
 // remove, for the files that the agent has changed. Afterwards these bytes would be lost. Succeeds if the agent no
-// longer exists; if it cannot be opened, nothing is known of these files, and no step must be performed.
+// longer exists; if it cannot be opened, nothing is known of these files, and no step must be performed. Does the same
+// for the sessions of the same base that can be opened.
 Status keep_parts(const ApplyRecord& undo, Clock& clock);
 
 }  // namespace warren
