@@ -353,6 +353,7 @@ class Sessions(commanding.Commands):
         prune = lambda *words: self.world.warren("sessions", "prune", *words)
         self.assertEqual(prune().returncode, 2)
         self.assertEqual(prune("--older", "7d", "-n").stdout, "would delete aged (1 change)\n")
+        self.assertEqual((prune("--older", "7", "--yes").returncode, len(self.world.sessions())), (2, 3))  # not seconds
         self.assertIn("--yes", prune("--older", "7d").stderr)
         self.assertEqual(prune("--older", "7d", "--empty", "--yes").stdout, "nothing to delete\n")
         self.assertEqual(prune("--older", "7d", "--yes").stdout, "deleted aged (1 change)\n")

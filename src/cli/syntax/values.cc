@@ -86,9 +86,12 @@ Result<std::optional<std::uint64_t>> parse_size_or_none(std::string_view text) {
 }
 
 Result<std::chrono::milliseconds> parse_duration(std::string_view text) {
-  constexpr std::array<std::pair<std::string_view, double>, 6> kUnits{
-      {{"ms", 1}, {"s", 1000}, {"", 1000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}}};
+  constexpr std::array<std::pair<std::string_view, double>, 5> kUnits{
+      {{"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}}};
   if (auto parts = number_and_unit(text)) {
+    // Not seconds: whoever deletes what is older than 7 means days.
+    if (parts->second.empty())
+      return Error(Code::kInvalid, fmt::format("{} has no unit: write {}d, {}h, {}m or {}s", quote(text), text, text, text, text));
     for (const auto& [unit, factor] : kUnits) {
       if (parts->second != unit) continue;
       double ms = parts->first * factor;

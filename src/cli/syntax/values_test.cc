@@ -26,14 +26,14 @@ TEST(Values, ASizeIsANumberWithAUnit) {
 TEST(Values, ADurationHasAUnitAndIsNeverZero) {
   using std::chrono::milliseconds;
   EXPECT_EQ(*parse_duration("30s"), milliseconds(30'000));
-  EXPECT_EQ(*parse_duration("30"), milliseconds(30'000));
   EXPECT_EQ(*parse_duration("1.5m"), milliseconds(90'000));
   EXPECT_EQ(*parse_duration("2h"), milliseconds(7'200'000));
   EXPECT_EQ(*parse_duration("1d"), milliseconds(86'400'000));
   EXPECT_EQ(*parse_duration("5ms"), milliseconds(5));
-  for (const char* bad : {"", "0", "0s", "-5s", "5w", "s", "5 s", "1e9d", "99999999999999d"}) {
+  for (const char* bad : {"", "0", "30", "1.5", "0s", "-5s", "5w", "s", "5 s", "1e9d", "99999999999999d"}) {
     EXPECT_EQ(error_of(parse_duration(bad)), Code::kInvalid) << bad;
   }
+  EXPECT_EQ(parse_duration("7").error().message(), "'7' has no unit: write 7d, 7h, 7m or 7s");
 }
 
 TEST(Values, ATimeIsSecondsOrADate) {
