@@ -77,17 +77,18 @@ Result<JoinedSession::Left> JoinedSession::leave(AtEnd at_end) {
   std::array<std::string, 2> words{"leave", std::string(word_of(at_end))};
   WARREN_TRY(send_message(server_.get(), words));
   Message message = WARREN_TRY(receive_message(server_.get()));
-  bool has_failed = message.fields.size() == 9;
-  if (message.verb() != "left" || (message.fields.size() != 7 && !has_failed))
+  bool has_failed = message.fields.size() == 10;
+  if (message.verb() != "left" || (message.fields.size() != 8 && !has_failed))
     return Error(Code::kIo, "the session's server sent an unexpected answer");
   Left left{.was_last = message.fields[1] == "last",
             .has_changed = message.fields[2] == "changed",
             .has_new_memory = message.fields[3] == "remembered",
             .has_refusals = message.fields[4] == "refused",
             .is_wanted = message.fields[5] == "wanted",
-            .warning = message.fields[6],
+            .is_kept = message.fields[6] == "kept",
+            .warning = message.fields[7],
             .failure = {}};
-  if (has_failed) left.failure = Error(Code::kIo, message.fields[7], message.fields[8]);
+  if (has_failed) left.failure = Error(Code::kIo, message.fields[8], message.fields[9]);
   return left;
 }
 

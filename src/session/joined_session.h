@@ -48,6 +48,7 @@ class JoinedSession {
     bool has_new_memory = false;   // the namespace has changed
     bool has_refusals = false;     // in the namespace, and recorded
     bool is_wanted = false;        // by a run that has left: it said --keep, or had changes and not --discard
+    bool is_kept = false;          // a run that has left said --keep
     std::string warning;           // what did not work as it should while it ran; "" if there is nothing
     std::optional<Error> failure;  // why not everything could be stored; only for the last
   };

@@ -277,7 +277,8 @@ class RunServer {
 
   // The last run may discard what runs before it left only if they wanted that, too.
   void note_wish(std::string_view at_end) {
-    is_wanted_ = is_wanted_ || at_end == kKeepWord || (at_end != kDiscardWord && find_changes().anything);
+    is_kept_ = is_kept_ || at_end == kKeepWord;
+    is_wanted_ = is_wanted_ || is_kept_ || (at_end != kDiscardWord && find_changes().anything);
   }
 
   void carry_out(Message& message, Client& command) {
@@ -300,6 +301,7 @@ class RunServer {
                                     changes.memory ? "remembered" : "same",
                                     changes.refusals ? "refused" : "same",
                                     is_wanted_ ? "wanted" : "same",
+                                    is_kept_ ? "kept" : "same",
                                     unfrozen_};
     if (!closed_.ok()) {
       const Error& error = closed_.error();
@@ -392,6 +394,7 @@ class RunServer {
   std::string unfrozen_;  // why what was committed since shows (describe_unfrozen); "" if it does not
   bool was_too_much_ = false;
   bool is_wanted_ = false;  // what runs that have left made here
+  bool is_kept_ = false;    // one of them said --keep
   bool should_end_ = false;
 };
 

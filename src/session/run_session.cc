@@ -24,6 +24,7 @@
 #include "sandbox/enter.h"
 #include "sandbox/terminal_state.h"
 #include "session/command_in_session.h"
+#include "session/finished_session.h"
 #include "session/git_warnings.h"
 #include "session/operator_places.h"
 #include "session/run_server.h"
@@ -434,8 +435,29 @@ class Run {
       end.fate = RunEnd::Fate::kDeleted;
     } else if (options_.at_end == AtEnd::kDiscard) {
       end.fate = left->was_last ? RunEnd::Fate::kWanted : RunEnd::Fate::kStillInUse;
+    } else if (may_be_finished(*left)) {
+      remove_finished(end);
     }
     observer_.on_end(*session_, end);
+  }
+
+  // Nobody wants to keep a session without changes, or what it was refused.
+  bool may_be_finished(const JoinedSession::Left& left) const {
+    return options_.at_end == AtEnd::kKeepIfChanged && left.was_last && left.has_changed && !left.has_refusals &&
+           !left.is_kept && !left.failure;
+  }
+
+  // As after an `apply` that leaves nothing in the session.
+  void remove_finished(RunEnd& end) {
+    end.summary = summarise_session(*session_, clock_);
+    if (!end.summary->ok() || !(*end.summary)->is_empty()) return;
+    Result<std::optional<FinishedSession>> removed = remove_if_finished(session_->file(), clock_);
+    if (!removed.ok()) {
+      observer_.on_failure(std::move(removed).take_error().within("delete the session, in which nothing is left"));
+    } else if (*removed) {
+      end.fate = RunEnd::Fate::kFinished;
+      end.ended_restrictions = std::move((*removed)->restrictions);
+    }
   }
 
   RunOptions options_;

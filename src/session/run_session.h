@@ -22,6 +22,7 @@
 #include "session/mount_config.h"
 #include "session/run_network.h"
 #include "session/session_name.h"
+#include "session/session_summary.h"
 
 namespace warren {
 
@@ -94,12 +95,15 @@ struct RunEnd {
     kStillInUse,  // was to be discarded, but other runs still use it
     kWanted,      // was to be discarded, but it has work of another run, which did not say so
     kServerLost,  // its server died; the changes it had stored are kept
+    kFinished,    // deleted: all that was changed was applied or dropped before the end
   };
   Fate fate = Fate::kKept;
-  bool has_changed = true;      // since the server started, the namespace included
-  bool has_new_memory = false;  // the namespace has changed
-  bool has_refusals = false;    // in the namespace; the session's audit trail has them
-  NetworkSummary network;       // since this run started; empty unless hosts are allowed by name
+  bool has_changed = true;                        // since the server started, the namespace included
+  bool has_new_memory = false;                    // the namespace has changed
+  bool has_refusals = false;                      // in the namespace; the session's audit trail has them
+  NetworkSummary network;                         // since this run started; empty unless hosts are allowed by name
+  std::vector<std::string> ended_restrictions;    // of a finished session, for people
+  std::optional<Result<SessionSummary>> summary;  // if it was needed to decide
 };
 
 // Receives the events of a run. The caller decides how to show them.

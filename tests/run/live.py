@@ -44,15 +44,15 @@ class Live(unittest.TestCase):
         self.w.__enter__()
         self.addCleanup(self.w.__exit__)
 
-    def begin(self, *command):
-        run = self.w.start("run", "--session", "s", "--", *command, text=True, stdin=sandboxed.subprocess.PIPE)
+    def begin(self, *command, options=()):
+        run = self.w.start("run", "--session", "s", *options, "--", *command, text=True, stdin=sandboxed.subprocess.PIPE)
         self.addCleanup(run.wait)
         self.assertEqual(run.stdout.readline(), "ready\n")
         return run
 
     def go_on(self, run):
-        said, complaints = run.communicate("go\n", timeout=sandboxed.PATIENCE_SECONDS)
-        self.assertEqual(run.returncode, 0, complaints)
+        said, self.complaints = run.communicate("go\n", timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertEqual(run.returncode, 0, self.complaints)
         return said.splitlines()
 
     def apply(self, *args):
@@ -86,11 +86,37 @@ class Live(unittest.TestCase):
         base.close()
 
     def test_a_session_that_was_applied_while_it_ran_is_empty(self):
-        run = self.begin("sh", "-c", "echo 1 > new; echo ready; read line")
+        run = self.begin("sh", "-c", "echo 1 > new; echo ready; read line", options=("--keep",))
         self.apply()
         self.go_on(run)
+        self.assertNotIn("warren apply", self.complaints)  # there is nothing to apply
         self.assertEqual(self.diff(), [])
         self.assertIn("deleted s", self.w.warren("sessions", "prune", "--empty", "--yes").stdout)
+
+    def test_a_session_in_which_nothing_is_left_disappears_at_its_end(self):
+        for before in ((), ("sh", "-c", "echo 0 > old")):  # it is new, or has changes of an earlier run
+            if before:
+                self.w.inside("s", *before)
+            run = self.begin("sh", "-c", "echo 1 > new; echo ready; read line", options=("--hide", self.w.base / "dir"))
+            self.apply()
+            self.go_on(run)
+            self.assertEqual(self.w.sessions(), [])
+            self.assertIn("session 's' is deleted: nothing is left in it\nits restrictions end with it, a new session of this "
+                          f"name needs them again: '{self.w.base}/dir' hidden\n", self.complaints)
+            self.assertEqual((self.w.base / "new").read_text(), "1\n")
+
+    def test_a_session_stays_if_another_of_its_runs_wants_to_keep_it(self):
+        run = self.begin("sh", "-c", "echo 1 > new; echo ready; read line")
+        self.assertEqual(self.w.run("--session", "s", "--keep", "--", "true").returncode, 0)
+        self.apply()
+        self.go_on(run)
+        self.assertEqual(self.w.sessions(), ["s"])
+        self.assertNotIn("warren apply", self.complaints)
+
+    def test_what_was_only_there_for_a_while_keeps_no_session(self):
+        done = self.w.run("--session", "s", "--", "sh", "-c", "echo x > scratch; rm scratch")
+        self.assertIn("session 's' is deleted: nothing is left in it\n", done.stderr)
+        self.assertEqual(self.w.sessions(), [])
 
 
 if __name__ == "__main__":

@@ -85,6 +85,7 @@ class RunReport final : public RunObserver {
       case RunEnd::Fate::kDeleted:
         if (end.has_changed && err_.is_terminal()) err_.line(fmt::format("session {} was discarded", id));
         return;
+      case RunEnd::Fate::kFinished: return print_finished(id, end.ended_restrictions);
       case RunEnd::Fate::kStillInUse:
         err_.line(fmt::format("session {} was not discarded: other commands still use it", id));
         break;
@@ -93,7 +94,7 @@ class RunReport final : public RunObserver {
         break;
       case RunEnd::Fate::kKept: break;
     }
-    if (end.has_changed || end.has_refusals || err_.is_terminal()) print_summary(session);
+    if (end.has_changed || end.has_refusals || err_.is_terminal()) print_summary(session, end.summary);
     if (end.has_refusals) {
       err_.line(fmt::format("  warren audit session:{} show --outcome failed  show what it was refused", id));
     }
@@ -200,11 +201,20 @@ class RunReport final : public RunObserver {
     }
   }
 
-  void print_summary(const SessionDir& session) {
+  void print_finished(const std::string& id, const std::vector<std::string>& restrictions) {
+    err_.line(fmt::format("session {} is deleted: nothing is left in it", quote(id)));
+    if (restrictions.empty()) return;
+    err_.line(fmt::format("its restrictions end with it, a new session of this name needs them again: {}",
+                          joined_names(restrictions, restrictions.size())));
+  }
+
+  void print_summary(const SessionDir& session, const std::optional<Result<SessionSummary>>& known) {
     const std::string& id = session.id();
-    Result<SessionSummary> summary = summarise_session(session, context_.clock);
+    Result<SessionSummary> summary = known ? *known : summarise_session(session, context_.clock);
+    bool has_changes = true;
     if (summary.ok()) {
       const ChangeSummary* counts = &summary->changes;
+      has_changes = !summary->is_empty();
       std::string renamed = counts->renamed == 0 ? "" : fmt::format(", {} renamed", counts->renamed);
       err_.line(fmt::format("session {}: {} added, {} modified, {} deleted{} ({})", err_.paint(Ink::kBold, id),
                             counts->added, counts->modified, counts->deleted, renamed, err_.size(counts->bytes)));
@@ -214,9 +224,11 @@ class RunReport final : public RunObserver {
     } else {
       on_failure(summary.error());
     }
-    err_.line(fmt::format("  warren diff session:{}      show the changes", id));
-    err_.line(fmt::format("  warren apply session:{}     write them to the base", id));
-    err_.line(fmt::format("  warren discard session:{}   drop them", id));
+    if (has_changes) {
+      err_.line(fmt::format("  warren diff session:{}      show the changes", id));
+      err_.line(fmt::format("  warren apply session:{}     write them to the base", id));
+      err_.line(fmt::format("  warren discard session:{}   drop them", id));
+    }
     err_.line(fmt::format("  warren run --session {}     continue", id));
   }
 
