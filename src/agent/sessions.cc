@@ -34,6 +34,7 @@ constexpr const char* kNetwork = "network.jsonl";  // written by session/run_net
 constexpr const char* kWalls = "walls";            // written by session/session_walls
 constexpr const char* kProcesses = "procs";
 constexpr std::size_t kProcessBytes = 1 << 20;
+constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
 constexpr std::chrono::milliseconds kServingStep{5};
 constexpr int kServingTries = 2000;  // ten seconds, for a server that is still storing changes
 
@@ -101,16 +102,19 @@ Result<std::vector<SessionProcess>> list_processes(const std::string& session) {
   return all;
 }
 
+std::int64_t nanoseconds_of(const timespec& time) { return time.tv_sec * kNanosecondsPerSecond + time.tv_nsec; }
+
 Result<SessionInfo> describe(const std::string& id, const std::string& path, const struct stat& file) {
   SessionInfo info;
   info.id = id;
-  info.used_at = file.st_mtim.tv_sec;
+  info.used_at_ns = nanoseconds_of(file.st_mtim);
   info.size_bytes = static_cast<std::uint64_t>(file.st_size);
   std::optional<struct stat> wal = WARREN_TRY(find_host_file(session_file(path) + "-wal"));
   if (wal) {
     info.size_bytes += static_cast<std::uint64_t>(wal->st_size);
-    info.used_at = std::max<std::int64_t>(info.used_at, wal->st_mtim.tv_sec);
+    info.used_at_ns = std::max(info.used_at_ns, nanoseconds_of(wal->st_mtim));
   }
+  info.used_at = info.used_at_ns / kNanosecondsPerSecond;
   SessionDir dir = WARREN_TRY(SessionDir::open_existing(id));
   Result<std::string> base = dir.base();
   if (base.ok()) info.base = *base;

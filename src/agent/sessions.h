@@ -38,12 +38,16 @@ struct SessionProcess {
 
 struct SessionInfo {
   std::string id;
-  std::string base;  // empty if unknown
-  std::int64_t used_at = 0;
+  std::string base;             // empty if unknown
+  std::int64_t used_at = 0;     // Unix seconds
+  std::int64_t used_at_ns = 0;  // the same in nanoseconds
   std::uint64_t size_bytes = 0;
   bool is_running = false;
   std::vector<SessionProcess> processes;  // live ones only
 };
+
+// For sorting, the newest first.
+inline bool was_used_later(const SessionInfo& a, const SessionInfo& b) { return a.used_at_ns > b.used_at_ns; }
 
 // Sorted by id. Folders without an agent file are skipped.
 Result<std::vector<SessionInfo>> list_sessions();

@@ -189,8 +189,7 @@ Result<bool> settle_conflicts(const AgentOverlay& overlay, const std::vector<Tre
 
 Result<std::vector<Session>> list_sessions() {
   std::vector<SessionInfo> all = WARREN_TRY(warren::list_sessions());
-  std::stable_sort(all.begin(), all.end(),
-                   [](const SessionInfo& a, const SessionInfo& b) { return a.used_at > b.used_at; });
+  std::stable_sort(all.begin(), all.end(), was_used_later);
   std::vector<Session> out;
   for (SessionInfo& one : all) {
     std::string dir = WARREN_TRY(path_of_session(one.id));

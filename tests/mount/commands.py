@@ -267,6 +267,8 @@ class Ending(Commands):
         point = self.world.mount("point")
         status, _, said = self.warren("umount", "poin")
         self.assertEqual((status, said), (1, "warren: there is no directory and no agent 'poin'\nhint: did you mean 'point'?\n"))
+        status, _, said = self.warren("-C", "/", "umount", "point")  # from another directory
+        self.assertEqual((status, said), (1, f"warren: there is no directory and no agent 'point'\nhint: did you mean '{point}'?\n"))
         self.assertEqual(self.warren("umount", "a"), (0, "", ""))
         self.assertFalse(os.path.ismount(point))
         self.world.mount("one")

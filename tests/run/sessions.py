@@ -345,6 +345,17 @@ class Sessions(commanding.Commands):
         self.ok("--session", "editor", "--", "sh", "-c", "echo x >> file")
         self.assertIn(" both change /file\n", self.world.warren("sessions").stdout)
 
+    def test_sessions_of_one_second_are_listed_newest_first(self):
+        names = ["b", "a", "d", "c"]
+        for name in names:
+            self.ok("--session", name, "--", "sh", "-c", "echo x > f")
+        second = int(time.time()) * 10**9
+        for at, name in enumerate(names):
+            os.utime(self.world.session_dir(name) / "delta.db", ns=(second + at * 10**6,) * 2)
+        listed = [line.split()[0] for line in self.world.warren("sessions").stdout.splitlines()[1:5]]
+        self.assertEqual(listed, names[::-1])
+        self.assertIn("newest first: c, d, a, b", self.world.warren("diff").stderr)
+
     def test_sessions_are_pruned(self):
         self.ok("--session", "full", "--", "sh", "-c", "echo x > f")
         self.ok("--session", "empty", "--keep", "--", "true")

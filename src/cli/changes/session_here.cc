@@ -31,7 +31,7 @@ std::string unambiguous_id(const std::string& id) {
 Result<std::vector<std::string>> list_ids_here(const std::string& here) {
   std::vector<SessionInfo> found = WARREN_TRY(list_sessions());
   std::erase_if(found, [&](const SessionInfo& one) { return one.base.empty() || !is_at_or_below(here, one.base); });
-  std::ranges::sort(found, [](const SessionInfo& a, const SessionInfo& b) { return a.used_at > b.used_at; });
+  std::ranges::stable_sort(found, was_used_later);
   std::vector<std::string> ids;
   for (SessionInfo& one : found) ids.push_back(std::move(one.id));
   return ids;

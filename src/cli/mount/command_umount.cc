@@ -131,12 +131,15 @@ Status unmount_if_unused(const std::string& given, const std::string& dir) {
 
 Error is_unknown(const std::string& given, const std::vector<Running>& running) {
   std::vector<std::string_view> known;
+  std::string elsewhere;  // the directory of a mount with exactly this name, seen from another directory
   for (const Running& one : running) {
     std::string_view name = base_name(one.agent);
     if (name.ends_with(".db")) name.remove_suffix(3);
-    if (one.kind == "mount") known.insert(known.end(), {name, base_name(one.dir)});
+    if (one.kind != "mount") continue;
+    known.insert(known.end(), {name, base_name(one.dir)});
+    if (given == name || given == base_name(one.dir)) elsewhere = one.dir;
   }
-  std::string meant = nearest(given, known);
+  std::string meant = elsewhere.empty() ? nearest(given, known) : elsewhere;
   return {Code::kNotFound, fmt::format("there is no directory and no agent {}", quote(given)),
           meant.empty() ? "`warren mount` lists mounts" : fmt::format("did you mean {}?", quote(meant))};
 }

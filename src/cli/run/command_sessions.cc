@@ -42,8 +42,7 @@ ListedSession summarised(SessionInfo info, Clock& clock) {
 
 Result<std::vector<ListedSession>> list_newest_first(Clock& clock) {
   std::vector<SessionInfo> all = WARREN_TRY(list_sessions());
-  std::stable_sort(all.begin(), all.end(),
-                   [](const SessionInfo& a, const SessionInfo& b) { return a.used_at > b.used_at; });
+  std::stable_sort(all.begin(), all.end(), was_used_later);
   std::vector<ListedSession> listed;
   for (SessionInfo& info : all) listed.push_back(summarised(std::move(info), clock));
   return listed;
