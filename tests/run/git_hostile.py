@@ -5,13 +5,17 @@
 
 Needs root.
 """
+import os
 import pathlib
 import resource
 import shutil
+import signal
 import sys
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import sandboxed
 from git import COMMIT, Git
 
 BOT = "git -c user.name=bot -c user.email=bot@example.org"
@@ -221,8 +225,7 @@ class Resources(Hostile):
     def test_what_git_may_allocate_is_limited(self):
         self.inside(f"echo 2 > file; {COMMIT} two")
         limits = self.world.root / "limits"
-        # The limit is set when the program has begun.
-        environment = self.with_shim(f'i=0; while [ "$(ulimit -d)" = unlimited ] && [ $i -lt 100 ]; do sleep 0.01; i=$((i+1)); done; ulimit -d >> {limits}')
+        environment = self.with_shim(f"ulimit -d >> {limits}")
         self.warren("diff", "session:s", env=environment)
         self.assertEqual(set(limits.read_text().split()), {str(2 << 20)})
 
@@ -263,6 +266,54 @@ END""".replace("\\\\", "\\"))
             done
             rm list; echo 1 > mine; """.replace("\\\\", "\\") + f"git update-ref refs/heads/main $({BOT} commit-tree -p HEAD -m bomb $tree)")
         self.check_too_large()
+
+    def test_a_few_trees_that_name_each_other_end_a_run_as_fast_as_others(self):
+        environment = self.with_shim("")
+        before = time.monotonic()
+        self.inside("""tree=$(git mktree < /dev/null)
+            for level in $(seq 40); do tree=$(printf '040000 tree %s\\ta\\n040000 tree %s\\tb\\n' $tree $tree | git mktree); done""")
+        self.warren("sessions", env=environment)
+        self.assertLess(time.monotonic() - before, 60)
+        self.assertGreater(len([call for call in self.list_calls() if "ls-tree" in call]), 30)
+
+    def start_that_hangs(self, git, *words):
+        """A command that is waiting for git; with the process number of that."""
+        number = self.world.root / "number"
+        # Not a shell, which would unblock signals.
+        environment = self.with_shim("")
+        (self.world.home / "shims" / "git").write_text(f"""#!{sandboxed.PYTHON}
+import os, sys
+if {git!r} in " ".join(sys.argv):
+    open("{number}.new", "w").write(str(os.getpid()))
+    os.rename("{number}.new", "{number}")
+    os.execvp("sleep", ["sleep", "3600"])
+os.execv({shutil.which("git")!r}, ["git", *sys.argv[1:]])
+""")
+        process = self.enterContext(self.world.start(*words, env=environment, text=True, start_new_session=True))
+        self.addCleanup(process.kill)
+        sandboxed.wait_for(number.exists, "git was not started")
+        return process, int(number.read_text())
+
+    def is_gone(self, pid):
+        try:
+            return pathlib.Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z"
+        except FileNotFoundError:
+            return True
+
+    def test_what_a_run_asks_git_at_its_end_can_be_interrupted(self):
+        staged = "echo staged > staged; git add staged"
+        process, pid = self.start_that_hangs("init --quiet", "run", "--session", "s", "--", "sh", "-ec", staged)
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=sandboxed.PATIENCE_SECONDS)
+        self.assertEqual(process.returncode, 0, said)
+        self.assertIn("which only the session keeps", said)
+        self.assertTrue(self.is_gone(pid))
+
+    def test_git_ends_with_the_command_that_has_started_it(self):
+        self.inside(f"echo 2 > file; {COMMIT} two")
+        process, pid = self.start_that_hangs("init --quiet", "diff", "session:s")
+        process.kill()
+        sandboxed.wait_for(lambda: self.is_gone(pid), "git goes on")
 
     def test_a_comparison_of_rebased_commits_that_takes_too_long_counts_as_lost_work(self):
         self.inside(f"""echo 1 > lost; git add -A; {BOT} commit -qm lost; echo 1 > kept; git add -A; {BOT} commit -qm kept

@@ -1,6 +1,8 @@
 #include "changes/commits/stray_commits.h"
 
 #include <algorithm>
+#include <chrono>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -27,6 +29,17 @@ namespace {
 
 constexpr std::string_view kOwnObjects = "/.git/objects/";
 constexpr std::size_t kIndexAt = 2;  // in a list of a commit and its parents
+// For the whole question: a run ends with it, and `warren sessions` asks it of each session. What takes longer counts
+// as work. Objects of an honest agent are copied and indexed faster than this.
+constexpr std::chrono::seconds kStrayTime{60};
+constexpr std::uint64_t kStrayBytesInSecond = std::uint64_t{4} << 20;
+
+Git::Deadline find_deadline(const std::vector<TreeChange>& in_git) {
+  std::uint64_t bytes = 0;
+  for (const TreeChange& change : in_git) bytes += change.after ? change.after->size : 0;
+  auto time = kStrayTime + std::chrono::seconds(std::min(bytes / kStrayBytesInSecond, std::uint64_t{3600}));
+  return std::chrono::steady_clock::now() + std::min<std::chrono::milliseconds>(time, limits::kGitTime);
+}
 
 std::string list_loose(const std::vector<TreeChange>& in_git) {
   std::string ids;
@@ -43,28 +56,6 @@ bool has_packs(const std::vector<TreeChange>& in_git) {
     bool is_file = change.after && change.after->is_file() && change.path.starts_with(kOwnObjects);
     return is_file && object_file_of(change.path.substr(kOwnObjects.size())) == ObjectFile::kPack;
   });
-}
-
-// The objects in the packs of a quarantine.
-Result<std::string> list_packed(const std::string& quarantine) {
-  std::string ids;
-  std::string packs = quarantine + "/objects/pack";
-  Fd dir = WARREN_TRY(open_host_dir(packs));
-  std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(dir.get()));
-  for (const HostEntry& entry : entries) {
-    if (!entry.name.ends_with(".idx")) continue;
-    Fd index = WARREN_TRY(open_host_file_below(dir.get(), entry.name));
-    Git git(quarantine);
-    std::string listed = WARREN_TRY(git.ask({"show-index"}, index.get()));
-    for_each_line(listed, [&](std::string_view line) {  // "<offset> <id> (<crc>)"
-      std::size_t begin = line.find(' ');
-      if (begin == line.npos) return;
-      std::string_view id = line.substr(begin + 1);
-      id = id.substr(0, id.find(' '));
-      if (is_object_id(id)) ids.append(id).push_back('\n');
-    });
-  }
-  return ids;
 }
 
 void exclude(std::string_view id, std::string& asked) {
@@ -123,19 +114,54 @@ std::vector<std::string> split_words(std::string_view line) {
   return words;
 }
 
+// What only the agent has of a tree.
+struct OwnTree {
+  std::set<std::string> blobs;
+  std::set<std::string> trees;  // directly in it
+  bool has_markers = false;     // of a conflict, in a blob of it or of a tree below it
+  bool is_of_merge = false;     // or in a tree that it is below
+};
+
+// Passes on what is known of the trees up and down, until nothing changes.
+void note_conflicts(std::map<std::string, OwnTree>& trees) {
+  bool has_changed = true;
+  auto note = [&](bool& place) {
+    has_changed = has_changed || !place;
+    place = true;
+  };
+  while (has_changed) {
+    has_changed = false;
+    for (auto& [id, tree] : trees) {
+      if (tree.has_markers) note(tree.is_of_merge);
+      for (const std::string& name : tree.trees) {
+        auto below = trees.find(name);
+        if (below == trees.end()) continue;
+        if (below->second.has_markers) note(tree.has_markers);
+        if (tree.is_of_merge) note(below->second.is_of_merge);
+      }
+    }
+  }
+}
+
 // Looks at the objects of one agent's repository.
 class StrayLook {
  public:
-  StrayLook(const AgentOverlay& overlay, const std::vector<TreeChange>& in_git, std::string quarantine)
-      : overlay_(overlay), in_git_(in_git), quarantine_(std::move(quarantine)), base_(overlay.base_path) {}
+  StrayLook(const AgentOverlay& overlay, const std::vector<TreeChange>& in_git, const std::string& quarantine)
+      : overlay_(overlay),
+        in_git_(in_git),
+        quarantine_path_(quarantine),
+        base_(overlay.base_path),
+        quarantine_(quarantine) {
+    for (Git* git : {&base_, &quarantine_}) git->set_deadline(find_deadline(in_git));
+  }
 
   Result<StrayObjects> look() {
     StrayObjects found;
     std::string ids = list_loose(in_git_);
     WARREN_TRY(list_alone(ids));
     if (alone_.empty() && !has_packs(in_git_)) return found;
-    WARREN_TRY(make_quarantine(overlay_, in_git_, base_, quarantine_));
-    std::string packed = WARREN_TRY(list_packed(quarantine_));
+    WARREN_TRY(make_quarantine(overlay_, in_git_, base_, quarantine_path_));
+    std::string packed = WARREN_TRY(list_packed());
     WARREN_TRY(list_alone(packed));
     if (alone_.empty()) return found;
     ids += packed;
@@ -156,9 +182,24 @@ class StrayLook {
   }
 
  private:
-  Result<std::string> ask_quarantine(const std::vector<std::string>& words, const std::string& input) {
-    Git git(quarantine_);
-    return git.ask_with(words, input);
+  // The objects in the packs of the quarantine.
+  Result<std::string> list_packed() {
+    std::string ids;
+    Fd dir = WARREN_TRY(open_host_dir(quarantine_path_ + "/objects/pack"));
+    std::vector<HostEntry> entries = WARREN_TRY(list_host_dir(dir.get()));
+    for (const HostEntry& entry : entries) {
+      if (!entry.name.ends_with(".idx")) continue;
+      Fd index = WARREN_TRY(open_host_file_below(dir.get(), entry.name));
+      std::string listed = WARREN_TRY(quarantine_.ask({"show-index"}, index.get()));
+      for_each_line(listed, [&](std::string_view line) {  // "<offset> <id> (<crc>)"
+        std::size_t begin = line.find(' ');
+        if (begin == line.npos) return;
+        std::string_view id = line.substr(begin + 1);
+        id = id.substr(0, id.find(' '));
+        if (is_object_id(id)) ids.append(id).push_back('\n');
+      });
+    }
+    return ids;
   }
 
   Status list_alone(const std::string& ids) {
@@ -174,7 +215,8 @@ class StrayLook {
   // All commits that no reference leads to, without those that were replaced.
   Status list_strays(const std::string& ids) {
     constexpr std::string_view kCommit = "commit ";
-    std::string types = WARREN_TRY(ask_quarantine({"cat-file", "--batch-check=%(objecttype) %(objectname)"}, ids));
+    std::string types =
+        WARREN_TRY(quarantine_.ask_with({"cat-file", "--batch-check=%(objecttype) %(objectname)"}, ids));
     std::string asked;
     for_each_line(types, [&](std::string_view line) {
       if (line.starts_with(kCommit)) asked.append(line.substr(kCommit.size())).push_back('\n');
@@ -182,7 +224,7 @@ class StrayLook {
     if (asked.empty()) return Ok{};
     asked += references_;
     for (const std::string& id : replaced_) exclude(id, asked);
-    std::string listed = WARREN_TRY(ask_quarantine({"rev-list", "--ignore-missing", "--stdin"}, asked));
+    std::string listed = WARREN_TRY(quarantine_.ask_with({"rev-list", "--ignore-missing", "--stdin"}, asked));
     for_each_line(listed, [&](std::string_view id) { strays_.emplace(id); });
     return Ok{};
   }
@@ -190,7 +232,7 @@ class StrayLook {
   Result<std::string> read_newest_subject() {
     std::string asked;
     for (const std::string& id : strays_) asked += id + "\n";
-    std::string subject = WARREN_TRY(ask_quarantine({"log", "--no-walk", "-1", "--format=%s", "--stdin"}, asked));
+    std::string subject = WARREN_TRY(quarantine_.ask_with({"log", "--no-walk", "-1", "--format=%s", "--stdin"}, asked));
     return cut_subject(std::move(subject));
   }
 
@@ -199,7 +241,7 @@ class StrayLook {
     std::string asked;
     for (const std::string& id : strays_) asked += id + "\n";
     if (asked.empty()) return Ok{};
-    std::string listed = WARREN_TRY(ask_quarantine({"rev-list", "--no-walk", "--parents", "--stdin"}, asked));
+    std::string listed = WARREN_TRY(quarantine_.ask_with({"rev-list", "--no-walk", "--parents", "--stdin"}, asked));
     std::vector<std::vector<std::string>> families;  // each commit with its parents
     std::string second_parents;
     for_each_line(listed, [&](std::string_view line) {
@@ -209,7 +251,8 @@ class StrayLook {
       families.push_back(std::move(family));
     });
     if (families.empty()) return Ok{};
-    std::string named = WARREN_TRY(ask_quarantine({"log", "--no-walk", "--stdin", "--format=%H %s"}, second_parents));
+    std::string named =
+        WARREN_TRY(quarantine_.ask_with({"log", "--no-walk", "--stdin", "--format=%H %s"}, second_parents));
     std::set<std::string> indexes;
     for_each_line(named, [&](std::string_view line) {
       std::size_t space = std::min(line.find(' '), line.size());
@@ -226,8 +269,7 @@ class StrayLook {
 
   // A rebase replaced what came before it, but not those that it left out.
   Status add_dropped() {
-    Git git(quarantine_);
-    std::set<std::string> dropped = WARREN_TRY(list_dropped(overlay_.merged, git, references_, alone_));
+    std::set<std::string> dropped = WARREN_TRY(list_dropped(overlay_.merged, quarantine_, references_, alone_));
     strays_.merge(std::move(dropped));
     return Ok{};
   }
@@ -238,7 +280,8 @@ class StrayLook {
     std::string asked = references_;
     for (const std::string& id : strays_) exclude(id, asked);
     for (const std::string& id : replaced_) asked += id + "\n";
-    std::string listed = WARREN_TRY(ask_quarantine({"rev-list", "--objects", "--ignore-missing", "--stdin"}, asked));
+    std::string listed =
+        WARREN_TRY(quarantine_.ask_with({"rev-list", "--objects", "--ignore-missing", "--stdin"}, asked));
     for_each_line(listed, [&](std::string_view line) { alone_.erase(std::string(line.substr(0, line.find(' ')))); });
     return Ok{};
   }
@@ -250,7 +293,7 @@ class StrayLook {
     std::string asked;
     for (const auto& [name, id] : pinned->references) asked += id + "\n";
     for_each_line(known, [&](std::string_view id) { exclude(id, asked); });
-    Result<std::string> listed = ask_quarantine({"rev-list", "--objects", "--ignore-missing", "--stdin"}, asked);
+    Result<std::string> listed = quarantine_.ask_with({"rev-list", "--objects", "--ignore-missing", "--stdin"}, asked);
     if (!listed.ok()) return Ok{};  // something of it is nowhere any more
     for_each_line(*listed, [&](std::string_view line) { alone_.erase(std::string(line.substr(0, line.find(' ')))); });
     return Ok{};
@@ -263,7 +306,8 @@ class StrayLook {
     std::string asked;
     for (const std::string& id : alone_) asked += id + "\n";
     if (asked.empty()) return Ok{};
-    std::string types = WARREN_TRY(ask_quarantine({"cat-file", "--batch-check=%(objecttype) %(objectname)"}, asked));
+    std::string types =
+        WARREN_TRY(quarantine_.ask_with({"cat-file", "--batch-check=%(objecttype) %(objectname)"}, asked));
     std::vector<std::string> trees;
     bool has_others = false;  // commits and tags, whose trees count
     for_each_line(types, [&](std::string_view line) {
@@ -273,53 +317,61 @@ class StrayLook {
       else has_others = has_others || type != "blob";
     });
     if (has_others || trees.size() > kTreesMax) return Ok{};
-    std::vector<std::vector<std::string>> blobs;  // of each tree
-    for (const std::string& tree : trees) blobs.push_back(WARREN_TRY(list_own_blobs(tree)));
-    std::set<std::string> marked = WARREN_TRY(list_marked(blobs));
-    for (const std::string& tree : trees) alone_.erase(tree);
-    for (const std::vector<std::string>& of_tree : blobs) {
-      bool is_of_merge = std::any_of(of_tree.begin(), of_tree.end(), [&](auto& id) { return marked.contains(id); });
-      if (!is_of_merge) continue;
-      for (const std::string& id : of_tree) alone_.erase(id);
+    std::map<std::string, OwnTree> own;
+    for (const std::string& tree : trees) own.emplace(tree, WARREN_TRY(list_own(tree)));
+    WARREN_TRY(note_marked(own));
+    note_conflicts(own);
+    for (const auto& [id, tree] : own) {
+      alone_.erase(id);
+      if (!tree.is_of_merge) continue;
+      for (const std::string& blob : tree.blobs) alone_.erase(blob);
     }
     return Ok{};
   }
 
-  // Those in a tree that the base does not have.
-  Result<std::vector<std::string>> list_own_blobs(const std::string& tree) {
-    std::vector<GitTreeEntry> entries = WARREN_TRY(list_git_tree(Git(quarantine_), tree));
-    std::vector<std::string> own;
-    for (GitTreeEntry& one : entries) {
-      if (alone_.contains(one.id)) own.push_back(std::move(one.id));
+  // What the base does not have of the entries of a tree. Not what is below them: a few trees that name each other can
+  // have more paths than anybody can list.
+  Result<OwnTree> list_own(const std::string& tree) {
+    OwnTree own;
+    std::string listed = WARREN_TRY(quarantine_.ask({"ls-tree", "-z", "--full-tree", tree}));
+    for (GitTreeEntry& one : parse_git_tree(listed)) {
+      if (!alone_.contains(one.id)) continue;
+      (one.is_file() ? own.blobs : own.trees).insert(std::move(one.id));
     }
     return own;
   }
 
-  // Those with conflict markers. Without the rest if there is too much to read: what is not looked at counts.
-  Result<std::set<std::string>> list_marked(const std::vector<std::vector<std::string>>& blobs) {
+  // Which have blobs with conflict markers. Without the rest if there is too much to read: what is not looked at
+  // counts.
+  Status note_marked(std::map<std::string, OwnTree>& trees) {
     constexpr std::uint64_t kBytesMax = std::uint64_t{256} << 20;
     std::set<std::string> marked;
     std::set<std::string> ids;
-    for (const std::vector<std::string>& of_tree : blobs) ids.insert(of_tree.begin(), of_tree.end());
+    for (const auto& [id, tree] : trees) ids.insert(tree.blobs.begin(), tree.blobs.end());
     std::vector<std::vector<std::string>> each;
     for (const std::string& id : ids) each.push_back({id});
     std::uint64_t bytes = 0;
-    Git git(quarantine_);
-    Status visited = visit_blobs(git, each, limits::kPatchFileBytes, [&](std::size_t i, const BlobTexts& texts) {
-      std::string content = fmt::format("\n{}", texts[0].value_or(""));
-      bytes += content.size();
-      std::size_t begin = content.find("\n<<<<<<< ");
-      if (begin != content.npos && content.find("\n>>>>>>> ", begin) != content.npos) marked.insert(each[i][0]);
-      return bytes <= kBytesMax ? Status(Ok{}) : Status(Error(Code::kLimit, "too much to read"));
-    });
-    if (!visited.ok() && bytes <= kBytesMax) return std::move(visited).take_error();
-    return marked;
+    Status visited =
+        visit_blobs(quarantine_, each, limits::kPatchFileBytes, [&](std::size_t i, const BlobTexts& texts) {
+          std::string content = fmt::format("\n{}", texts[0].value_or(""));
+          bytes += content.size();
+          std::size_t begin = content.find("\n<<<<<<< ");
+          if (begin != content.npos && content.find("\n>>>>>>> ", begin) != content.npos) marked.insert(each[i][0]);
+          return bytes <= kBytesMax ? Status(Ok{}) : Status(Error(Code::kLimit, "too much to read"));
+        });
+    if (!visited.ok() && bytes <= kBytesMax) return visited;
+    for (auto& [id, tree] : trees) {
+      tree.has_markers = std::any_of(tree.blobs.begin(), tree.blobs.end(),
+                                     [&](const std::string& blob) { return marked.contains(blob); });
+    }
+    return Ok{};
   }
 
   const AgentOverlay& overlay_;
   const std::vector<TreeChange>& in_git_;
-  std::string quarantine_;
+  std::string quarantine_path_;
   Git base_;
+  Git quarantine_;
   std::string references_;          // of agent and base, for rev-list: "^<id>\n"
   std::set<std::string> alone_;     // objects that the base does not have
   std::set<std::string> replaced_;  // commits

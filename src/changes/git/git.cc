@@ -85,7 +85,7 @@ Result<Fd> scratch_file_with(std::string_view content) {
 constexpr const char* kWithoutCommits =
     "if that is because of a session's commits, `warren apply --no-commits` applies its changes as files";
 
-// Otherwise it would look as if git had not found something.
+// Otherwise it would look as if git had not found something. A shell in between returns a signal as a status.
 Status check_end(const std::string& command, const Captured& done) {
   constexpr int kSignals[] = {128 + SIGABRT, 128 + SIGBUS, 128 + SIGKILL, 128 + SIGSEGV};
   constexpr std::string_view kMemory[] = {"ut of memory", "annot allocate memory", "memory exhausted"};
@@ -98,7 +98,7 @@ Status check_end(const std::string& command, const Captured& done) {
         fmt::format("git {}: the repository needs more than {} MiB of memory", command, limits::kGitMemory >> 20),
         kWithoutCommits);
   }
-  if (!is_one_of(kSignals, done.status)) return Ok{};
+  if (done.signal == 0 && !is_one_of(kSignals, done.status)) return Ok{};
   return Error(Code::kIo, fmt::format("git {} was ended by signal {}", command, done.status - 128));
 }
 
@@ -176,7 +176,15 @@ std::vector<std::string> Git::list_environment() const {
   return environment;
 }
 
+Result<std::chrono::milliseconds> Git::find_time_left() const {
+  if (deadline_ == Deadline::max()) return limit_;
+  auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - std::chrono::steady_clock::now());
+  if (left.count() <= 0) return Error(Code::kTimeout, "the commands before it took too long");
+  return std::min(left, limit_);
+}
+
 Result<Captured> Git::run(const std::vector<std::string>& words, int input) {
+  std::chrono::milliseconds limit = WARREN_TRY(find_time_left().within("git " + words[0]));
   std::vector<std::string> environment = list_environment();
   std::vector<std::string> all{"git"};
   if (!work_tree_.empty()) all.insert(all.end(), {"-C", work_tree_, "--work-tree=" + work_tree_});
@@ -186,7 +194,7 @@ Result<Captured> Git::run(const std::vector<std::string>& words, int input) {
   all.insert(all.end(), options_.begin(), options_.end());
   all.insert(all.end(), words.begin(), words.end());
   Result<Captured> done =
-      run_captured(all, dir_, input, limit_, &environment, limits::kGitMemory).within("git " + words[0]);
+      run_captured(all, dir_, input, limit, &environment, limits::kGitMemory).within("git " + words[0]);
   if (!done.ok() && done.error().code() == Code::kNotFound)
     return Error(Code::kNotFound, "git is not installed", "--as-patch writes a patch without git");
   if (!done.ok()) {

@@ -29,6 +29,8 @@ inline constexpr std::uint64_t kGitMemory = std::uint64_t{2} << 30;
 // What a partial clone lacks is missing, unless allow_lazy_fetch says that git may ask the remote for it.
 class Git {
  public:
+  using Deadline = std::chrono::steady_clock::time_point;
+
   explicit Git(std::string dir);
 
   // From now on, commands use this work tree and index instead of the repository's own. The work tree may be a
@@ -41,6 +43,9 @@ class Git {
   void allow_lazy_fetch();
   void add_setting(std::string setting) { settings_.push_back(std::move(setting)); }  // "fetch.fsckObjects=true"
   void set_limit(std::chrono::milliseconds limit) { limit_ = limit; }                 // of each command
+  // For all commands together; what has not ended by then is killed. Without one, each command has its limit only.
+  void set_deadline(Deadline deadline) { deadline_ = deadline; }
+  Deadline deadline() const { return deadline_; }
 
   // kNotFound if git is not installed, kTooLarge if it needs too much memory, kTimeout.
   Result<Captured> run(const std::vector<std::string>& words, int input = -1);
@@ -52,6 +57,7 @@ class Git {
  private:
   std::vector<std::string> list_environment() const;
   Status keep_filters_in_dir();
+  Result<std::chrono::milliseconds> find_time_left() const;
 
   std::string dir_;
   std::string git_dir_;    // "" to let git find it
@@ -60,6 +66,7 @@ class Git {
   std::vector<std::string> options_;
   std::vector<std::string> settings_;
   std::chrono::milliseconds limit_ = limits::kGitTime;
+  Deadline deadline_ = Deadline::max();
 };
 
 // Of a commit's message, the subject as it is shown: it may have any length.

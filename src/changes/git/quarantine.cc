@@ -52,8 +52,11 @@ Result<std::unordered_set<std::string>> list_known(Git& base, const std::vector<
 
 class ObjectCopy {
  public:
-  ObjectCopy(const AgentOverlay& overlay, HostTree& host, std::string path, std::unordered_set<std::string> known)
-      : overlay_(overlay), host_(host), path_(std::move(path)), known_(std::move(known)) {}
+  ObjectCopy(const AgentOverlay& overlay, HostTree& host, const Git& base, const std::string& path,
+             std::unordered_set<std::string> known)
+      : overlay_(overlay), host_(host), deadline_(base.deadline()), git_(path), known_(std::move(known)) {
+    git_.set_deadline(std::min(deadline_, std::chrono::steady_clock::now() + limits::kGitTime));  // for all packs
+  }
 
   Status add(const TreeChange& change) {
     std::string name = object_name_of(change);
@@ -78,10 +81,7 @@ class ObjectCopy {
     std::string draft = fmt::format("/incoming-{}", count_);
     WARREN_TRY(copy(path, draft));
     Fd pack = WARREN_TRY(host_.open_file(draft, O_RDONLY));
-    Git git(path_);
-    auto left = std::chrono::ceil<std::chrono::milliseconds>(until_ - std::chrono::steady_clock::now());
-    git.set_limit(std::max(left, std::chrono::milliseconds{1}));
-    Captured done = WARREN_TRY(git.run({"index-pack", "--stdin", "--fix-thin", "--strict"}, pack.get()));
+    Captured done = WARREN_TRY(git_.run({"index-pack", "--stdin", "--fix-thin", "--strict"}, pack.get()));
     if (done.status != 0) {
       return Error(Code::kCorrupt,
                    fmt::format("the agent's pack {} is invalid: {}", quote(path), trimmed(done.errors, kWhitespace)));
@@ -90,6 +90,9 @@ class ObjectCopy {
   }
 
   Status copy(const std::string& from, const std::string& to) {
+    if (std::chrono::steady_clock::now() > deadline_)
+      return Error(Code::kTimeout, "copying the agent's commits takes too long",
+                   "--no-commits applies the changes as files");
     Fd fd = WARREN_TRY(host_.create_file(to));
     WARREN_TRY(Stager(overlay_, host_, {}).write_content(from, fd.get()));
     return Ok{};
@@ -97,11 +100,11 @@ class ObjectCopy {
 
   const AgentOverlay& overlay_;
   HostTree& host_;
-  std::string path_;
+  Git::Deadline deadline_;
+  Git git_;
   std::unordered_set<std::string> known_;
   std::size_t count_ = 0;
   std::uint64_t bytes_ = 0;
-  std::chrono::steady_clock::time_point until_ = std::chrono::steady_clock::now() + limits::kGitTime;  // of all packs
 };
 
 // The objects of the base's repository, and where its history was cut off.
@@ -140,7 +143,7 @@ Status make_quarantine(const AgentOverlay& overlay, const std::vector<TreeChange
   WARREN_TRY(borrow(base, path));
   auto host = WARREN_TRY(HostTree::open(path));
   std::unordered_set<std::string> known = WARREN_TRY(list_known(base, all));
-  ObjectCopy copy(overlay, *host, path, std::move(known));
+  ObjectCopy copy(overlay, *host, base, path, std::move(known));
   for (const TreeChange& change : all) WARREN_TRY(copy.add(change));
   return Ok{};
 }

@@ -28,7 +28,7 @@ enum class ObjectFile { kNone, kLoose, kPack };
 ObjectFile object_file_of(std::string_view name);
 
 // Creates the repository at `path`. `base` runs in the base's repository. `all` are the changes of the agent, with
-// those in "/.git". kCorrupt for a pack that git does not accept, kTooLarge.
+// those in "/.git". kCorrupt for a pack that git does not accept, kTooLarge; kTimeout, also at the deadline of `base`.
 Status make_quarantine(const AgentOverlay& overlay, const std::vector<TreeChange>& all, Git& base,
                        const std::string& path);
 

@@ -7,8 +7,8 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -20,6 +20,7 @@
 #include "base/bytes.h"
 #include "base/path.h"
 #include "os/error.h"
+#include "os/pipe.h"
 #include "os/processes/exec_strings.h"
 
 namespace warren {
@@ -61,44 +62,100 @@ struct Streams {
 
 enum class Group { kOurs, kOwn };
 
-Result<pid_t> spawn(const std::vector<std::string>& words, const std::string& dir, const Streams& streams,
-                    const std::vector<std::string>* environment, Group group) {
-  std::vector<char*> argv = exec_strings(words);
+// What the child needs, made before: between fork and exec it may call nothing but the kernel.
+struct Start {
+  std::vector<char*> argv;
   std::vector<char*> envp;
-  if (environment != nullptr) envp = exec_strings(*environment);
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addchdir_np(&actions, dir.c_str());
-  if (streams.input >= 0) ::posix_spawn_file_actions_adddup2(&actions, streams.input, 0);
-  else ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&actions, streams.output, 1);
-  ::posix_spawn_file_actions_adddup2(&actions, streams.errors, 2);
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  if (group == Group::kOwn) {
-    sigset_t none;
-    ::sigemptyset(&none);  // whatever this thread has blocked: the user can end the program from the terminal
-    ::posix_spawnattr_setsigmask(&attributes, &none);
-    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+  const char* dir;
+  Streams streams;
+  Group group;
+  std::optional<std::uint64_t> memory_bytes;
+  pid_t parent;
+  int report;  // gets errno if it cannot start
+};
+
+bool put_at(int fd, int place) { return fd == place ? ::fcntl(fd, F_SETFD, 0) == 0 : ::dup2(fd, place) == place; }
+
+bool connect_streams(const Streams& streams) {
+  int input = streams.input >= 0 ? streams.input : ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  return input >= 0 && put_at(input, 0) && put_at(streams.output, 1) && put_at(streams.errors, 2);
+}
+
+// It may have been given less before.
+bool limit_memory(std::uint64_t bytes) {
+  struct rlimit limit {};
+  if (::getrlimit(RLIMIT_DATA, &limit) != 0) return false;
+  if (limit.rlim_cur <= bytes) return true;
+  limit.rlim_cur = bytes;
+  return ::setrlimit(RLIMIT_DATA, &limit) == 0;
+}
+
+// Whatever this thread has blocked, the user can end the program from the terminal. All signals are blocked until then.
+void unblock_signals() {
+  for (int signal = 1; signal < NSIG; ++signal) {
+    struct sigaction now {};
+    bool is_ignored = ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+    if (!is_ignored) ::signal(signal, SIG_DFL);  // a handler is ours
   }
-  pid_t pid = 0;
-  int failed =
-      ::posix_spawnp(&pid, argv[0], &actions, &attributes, argv.data(), environment != nullptr ? envp.data() : environ);
-  ::posix_spawnattr_destroy(&attributes);
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (failed == ENOENT) return Error(Code::kNotFound, fmt::format("no program {}", quote(words[0])));
-  if (failed != 0) return system_error(failed, fmt::format("run {}", quote(words[0])));
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+// The thread that waits for the program is the one that has started it, so the program ends with it.
+[[noreturn]] void become_captured(const Start& start) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != start.parent) ::_exit(127);  // it died before the line above
+  if (start.group == Group::kOwn) ::setpgid(0, 0);
+  bool is_ready = connect_streams(start.streams) && ::chdir(start.dir) == 0 &&
+                  (!start.memory_bytes || limit_memory(*start.memory_bytes));
+  if (is_ready) {
+    unblock_signals();
+    ::execvpe(start.argv[0], start.argv.data(), start.envp.empty() ? environ : start.envp.data());
+  }
+  int number = errno;
+  [[maybe_unused]] ssize_t reported = ::write(start.report, &number, sizeof number);
+  ::_exit(127);
+}
+
+pid_t fork_with_signals_blocked() {
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  pid_t pid = ::fork();
+  int number = errno;
+  if (pid != 0) ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = number;
   return pid;
 }
 
-// The program runs already, but has had no time to allocate much. It may have been given less before.
-Status limit_memory(pid_t pid, std::uint64_t bytes) {
-  struct rlimit limit {};
-  bool is_known = ::prlimit(pid, RLIMIT_DATA, nullptr, &limit) == 0;
-  if (is_known && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur <= bytes) return Ok{};
-  limit.rlim_cur = bytes;
-  bool is_limited = is_known && ::prlimit(pid, RLIMIT_DATA, &limit, nullptr) == 0;
-  return is_limited || errno == ESRCH ? Status(Ok{}) : Status(system_error(errno, "limit a program's memory"));
+Result<pid_t> spawn(const std::vector<std::string>& words, const std::string& dir, const Streams& streams,
+                    const std::vector<std::string>* environment, Group group,
+                    std::optional<std::uint64_t> memory_bytes) {
+  Pipe report = WARREN_TRY(open_pipe());
+  Start start{.argv = exec_strings(words),
+              .envp = {},
+              .dir = dir.c_str(),
+              .streams = streams,
+              .group = group,
+              .memory_bytes = memory_bytes,
+              .parent = ::getpid(),
+              .report = report.writer.get()};
+  if (environment != nullptr) start.envp = exec_strings(*environment);
+  pid_t pid = fork_with_signals_blocked();
+  if (pid < 0) return system_error(errno, fmt::format("run {}", quote(words[0])));
+  if (pid == 0) become_captured(start);
+  if (group == Group::kOwn) ::setpgid(pid, pid);  // whoever is first
+  report.writer = Fd();
+  int problem = 0;
+  Result<std::size_t> reported =
+      read_full(report.reader.get(), {reinterpret_cast<std::byte*>(&problem), sizeof problem});
+  if (!reported.ok() || *reported != sizeof problem) return pid;
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  if (problem == ENOENT) return Error(Code::kNotFound, fmt::format("no program {}", quote(words[0])));
+  return system_error(problem, fmt::format("run {}", quote(words[0])));
 }
 
 enum class Ended { kYes, kLate, kTalksTooMuch };
@@ -138,7 +195,8 @@ Result<Captured> wait_or_kill(pid_t pid, pid_t killed, const std::string& name,
     return Error(Code::kTimeout, fmt::format("{} did not end within {} s and was killed", quote(name), seconds));
   }
   Captured captured;
-  captured.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  captured.signal = WIFEXITED(status) ? 0 : WTERMSIG(status);
+  captured.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + captured.signal;
   captured.output = WARREN_TRY(read_whole(output));
   captured.errors = WARREN_TRY(read_whole(errors));
   return captured;
@@ -182,13 +240,8 @@ Result<Captured> run_captured(const std::vector<std::string>& words, const std::
                               const std::vector<std::string>* environment, std::optional<std::uint64_t> memory_bytes) {
   Fd output = WARREN_TRY(open_memory("output"));
   Fd errors = WARREN_TRY(open_memory("errors"));
-  pid_t pid = WARREN_TRY(spawn(words, dir, {input, output.get(), errors.get()}, environment, Group::kOurs));
-  Status limited = memory_bytes ? limit_memory(pid, *memory_bytes) : Status(Ok{});
-  if (!limited.ok()) {
-    ::kill(pid, SIGKILL);
-    wait_captured(pid, words[0], limit, output.get(), errors.get()).ignore("it was killed");
-    return std::move(limited).take_error();
-  }
+  Streams streams{input, output.get(), errors.get()};
+  pid_t pid = WARREN_TRY(spawn(words, dir, streams, environment, Group::kOurs, memory_bytes));
   return wait_captured(pid, words[0], limit, output.get(), errors.get());
 }
 
@@ -196,7 +249,8 @@ Result<Captured> run_captured_group(const std::vector<std::string>& words, const
                                     std::chrono::milliseconds limit) {
   Fd output = WARREN_TRY(open_memory("output"));
   Fd errors = WARREN_TRY(open_memory("errors"));
-  pid_t pid = WARREN_TRY(spawn(words, dir, {-1, output.get(), errors.get()}, nullptr, Group::kOwn));
+  Streams streams{-1, output.get(), errors.get()};
+  pid_t pid = WARREN_TRY(spawn(words, dir, streams, nullptr, Group::kOwn, std::nullopt));
   TerminalLoan loan(pid);
   return wait_or_kill(pid, -pid, words[0], limit, output.get(), errors.get());
 }

@@ -14,6 +14,7 @@ namespace warren {
 
 struct Captured {
   int status = 0;  // as run_child returns it
+  int signal = 0;  // that has ended it; 0 for none
   std::string output;
   std::string errors;
 };
@@ -22,7 +23,8 @@ struct Captured {
 // current position; -1: no input. A program that runs longer than `limit` is killed, without its children. kNotFound,
 // kTimeout; with a limit also kTooLarge, if it prints more than 256 MiB. `environment` (NAME=VALUE each) is all that
 // the program gets; nullptr: our own. With `memory_bytes`, the program cannot allocate more than that, nor can what it
-// starts, each by itself; mapped files do not count.
+// starts, each by itself; mapped files do not count. The program blocks no signals, whatever this thread has blocked,
+// and is killed when this process ends.
 Result<Captured> run_captured(const std::vector<std::string>& words, const std::string& dir, int input = -1,
                               std::optional<std::chrono::milliseconds> limit = std::nullopt,
                               const std::vector<std::string>* environment = nullptr,

@@ -1,6 +1,7 @@
 #include "os/processes/capture.h"
 
 #include <array>
+#include <csignal>
 #include <cstdlib>
 
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "os/processes/signals.h"
 #include "testing/matchers.h"
 
 namespace warren {
@@ -51,6 +53,33 @@ TEST(Capture, AProgramGetsOnlyTheEnvironmentThatItIsGiven) {
   EXPECT_EQ(run_captured({"env"}, "/", -1, std::chrono::minutes(1), &given)->output, "A=1\n");
   EXPECT_THAT(run_captured({"env"}, "/")->output, ::testing::HasSubstr("WARREN_CAPTURE_TEST=secret"));
   ::unsetenv("WARREN_CAPTURE_TEST");
+}
+
+TEST(Capture, AProgramThatCannotStartIsAnError) {
+  EXPECT_EQ(error_of(run_captured({"no-such-program"}, "/")), Code::kNotFound);
+  EXPECT_EQ(error_of(run_captured({"true"}, "/no-such-directory")), Code::kNotFound);
+  EXPECT_EQ(error_of(run_captured_group({"/"}, "/", std::chrono::minutes(1))), Code::kDenied);
+}
+
+TEST(Capture, AProgramBlocksNoSignals) {
+  SignalMask mask;
+  DeferredSignals blocked({SIGINT, SIGTERM});
+  EXPECT_EQ(run_captured({"grep", "SigBlk", "/proc/self/status"}, "/")->output, "SigBlk:\t0000000000000000\n");
+  sigset_t now;
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &now);
+  EXPECT_EQ(::sigismember(&now, SIGINT), 1);
+}
+
+TEST(Capture, ASignalThatEndsAProgramIsKnown) {
+  Captured done = run_captured({"sh", "-c", "kill -INT $$"}, "/").take_value();
+  EXPECT_EQ(done.signal, SIGINT);
+  EXPECT_EQ(done.status, 128 + SIGINT);
+  EXPECT_EQ(run_captured({"sh", "-c", "exit 130"}, "/")->signal, 0);
+}
+
+TEST(Capture, TheMemoryOfAProgramIsLimitedFromItsBeginning) {
+  Captured done = run_captured({"sh", "-c", "ulimit -d"}, "/", -1, std::nullopt, nullptr, 64 << 20).take_value();
+  EXPECT_EQ(done.output, "65536\n");
 }
 
 }  // namespace
