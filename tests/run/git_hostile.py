@@ -233,7 +233,7 @@ class Resources(Hostile):
         small = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_DATA, (400 << 20, resource.RLIM_INFINITY))}
         self.assertIn("cannot tell", self.warren("diff", "session:s", **small))
         said = self.warren("apply", "session:s", status=1, **small)
-        self.assertIn("the repository needs more than 2048 MiB of memory", said)
+        self.assertIn("the repository needs more than 400 MiB of memory", said)
         self.assertIn("--no-commits", said)
         self.assertIn("commits", self.warren("sessions", **small))
         self.assertNotIn("would delete s", self.warren("sessions", "prune", "--empty", "-n", **small))
@@ -266,6 +266,28 @@ END""".replace("\\\\", "\\"))
             done
             rm list; echo 1 > mine; """.replace("\\\\", "\\") + f"git update-ref refs/heads/main $({BOT} commit-tree -p HEAD -m bomb $tree)")
         self.check_too_large()
+
+    def test_large_files_of_an_honest_agent_do_not_need_that_much(self):
+        self.inside("""python3 - <<'END'
+import hashlib, os, subprocess, zlib
+def ask(*words, **options):
+    return subprocess.check_output(["git", *words], text=True, **options).strip()
+head, block = ask("rev-parse", "HEAD"), bytes(1 << 20)
+for text in (b"1", b"2", b"3"):
+    name, packed, out = hashlib.sha1(), zlib.compressobj(1), b""
+    for part in [b"blob %d\\0" % (220 << 20 | 1), text] + [block] * 220:
+        name.update(part)
+        out += packed.compress(part)
+    name = name.hexdigest()
+    os.makedirs(f".git/objects/{name[:2]}", exist_ok=True)
+    open(f".git/objects/{name[:2]}/{name[2:]}", "wb").write(out + packed.flush())
+    tree = ask("mktree", input=ask("ls-tree", "HEAD") + f"\\n100644 blob {name}\\tlarge\\n")
+    head = ask("-c", "user.name=bot", "-c", "user.email=bot@example.org", "commit-tree", "-p", head, "-m", "large", tree)
+open(".git/refs/heads/main", "w").write(head + "\\n")
+END""".replace("\\\\", "\\"))
+        small = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_DATA, (200 << 20, resource.RLIM_INFINITY))}
+        self.assertIn("3 commits", self.warren("apply", "--commits", "session:s", **small))
+        self.assertEqual(self.git("cat-file", "-s", "warren/s:large"), str((220 << 20) | 1))
 
     def test_a_few_trees_that_name_each_other_end_a_run_as_fast_as_others(self):
         environment = self.with_shim("")

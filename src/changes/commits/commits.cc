@@ -280,6 +280,7 @@ Status CommitImport::bring(const std::string& branch, ReplaceBranch replace) {
   Git fetching(overlay_.base_path);
   for (const char* setting : {"fetch.fsckObjects=true", "protocol.file.allow=always", "fetch.writeCommitGraph=false"})
     fetching.add_setting(setting);
+  fetching.add_setting(fmt::format("core.bigFileThreshold={}", limits::kGitStreamedAbove));
   Captured fetched =
       WARREN_TRY(fetching.run({"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules",
                                "--refmap=", quarantine_, "refs/heads/import"}));

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
@@ -85,6 +86,13 @@ Result<Fd> scratch_file_with(std::string_view content) {
 constexpr const char* kWithoutCommits =
     "if that is because of a session's commits, `warren apply --no-commits` applies its changes as files";
 
+// Less if this process has been given less.
+std::uint64_t memory_in_force() {
+  struct rlimit limit {};
+  bool is_known = ::getrlimit(RLIMIT_DATA, &limit) == 0;
+  return is_known ? std::min<std::uint64_t>(limit.rlim_cur, limits::kGitMemory) : limits::kGitMemory;
+}
+
 // Otherwise it would look as if git had not found something. A shell in between returns a signal as a status.
 Status check_end(const std::string& command, const Captured& done) {
   constexpr int kSignals[] = {128 + SIGABRT, 128 + SIGBUS, 128 + SIGKILL, 128 + SIGSEGV};
@@ -95,7 +103,7 @@ Status check_end(const std::string& command, const Captured& done) {
   if (is_short_of_memory) {
     return Error(
         Code::kTooLarge,
-        fmt::format("git {}: the repository needs more than {} MiB of memory", command, limits::kGitMemory >> 20),
+        fmt::format("git {}: the repository needs more than {} MiB of memory", command, memory_in_force() >> 20),
         kWithoutCommits);
   }
   if (done.signal == 0 && !is_one_of(kSignals, done.status)) return Ok{};

@@ -139,6 +139,9 @@ Status make_quarantine(const AgentOverlay& overlay, const std::vector<TreeChange
   WARREN_TRY(make_host_dirs(path, 0700));
   Git git(path);
   WARREN_TRY(git.ask({"init", "--quiet", "--bare", "--template=", "--object-format=" + format, path}));
+  // Git compares each object with ten others to write a pack, and holds all of them for that.
+  WARREN_TRY(git.ask({"config", "pack.window", "0"}));
+  WARREN_TRY(git.ask({"config", "core.bigFileThreshold", limits::kGitStreamedAbove}));
   WARREN_TRY(make_host_dirs(path + "/objects/info", 0700));
   WARREN_TRY(borrow(base, path));
   auto host = WARREN_TRY(HostTree::open(path));

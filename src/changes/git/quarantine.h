@@ -20,6 +20,7 @@ namespace warren {
 namespace limits {
 inline constexpr std::size_t kGitObjects = 1'000'000;                      // files copied to the quarantine
 inline constexpr std::uint64_t kGitObjectBytes = std::uint64_t{16} << 30;  // of all of them
+inline constexpr const char* kGitStreamedAbove = "32m";                    // larger files are never whole in memory
 }  // namespace limits
 
 // What a file of a repository is, by its path below "objects/". Indexes, lists of alternates and temporary files are
