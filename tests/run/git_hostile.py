@@ -10,6 +10,7 @@ import pathlib
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 import time
 import unittest
@@ -91,7 +92,22 @@ class Filters(Hostile):
         evil = self.evil.replace("'", "'\\''")
         made = "; ".join(f"printf '%s' '{evil}' > {name}; chmod +x {name}" for name in ("git", "sh", "bin/lower", "bin/sh", "bin/git"))
         self.check(f"{made}; printf '[filter \"x\"]\\n\\tclean = ./bin/lower\\n' > own; rm -f libc.so.6; echo evil > libc.so.6",
-                   {"PATH": f"bin:{self.world.environment()['PATH']}:.:", "LD_LIBRARY_PATH": ":", "GIT_CONFIG_GLOBAL": "own"})
+                   {"PATH": f"bin:{self.world.environment()['PATH']}:.:", "LD_LIBRARY_PATH": ":;", "GIT_CONFIG_GLOBAL": "own"})
+
+    def test_libraries_that_the_environment_finds_by_relative_paths(self):
+        self.begin("tr A-Z a-z")
+        source, library = self.world.root / "evil.c", self.world.root / "evil.so"
+        source.write_text(f"""#include <stdio.h>
+__attribute__((constructor)) static void begin(void) {{ FILE* ran = fopen("{self.ran}", "a"); if (ran) {{ fputs("evil ", ran); fclose(ran); }} }}
+unsigned la_version(unsigned version) {{ begin(); return version; }}
+""")
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+        self.inside(f"echo TWO > a.nb; mkdir lib; cp {library} evil.so; cp {library} lib/evil.so; git add -A; {BOT} commit -qm work; echo FOUR > c.nb")
+        for name, value in (("LD_PRELOAD", "./evil.so"), ("LD_PRELOAD", "libnone.so lib/evil.so"), ("LD_AUDIT", "none:lib/evil.so")):
+            self.ran.write_text("")
+            for words in (("diff", "session:s"), ("apply", "-n", "session:s")):
+                self.warren(*words, env=self.world.environment() | {name: value})
+                self.assertEqual(self.ran.read_text(), "", (name, value, words))
 
     def test_one_process_for_all_files(self):
         source = f"""#!/usr/bin/env python3

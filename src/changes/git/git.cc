@@ -38,11 +38,17 @@ constexpr const char* kSettings[] = {"core.hooksPath=/dev/null",
 
 constexpr std::size_t kSubjectBytes = 200;
 
-// A path, and lists of them. Where they are relative, the files of an agent could have these names in a work tree of
+// Paths, and lists of them. Where they are relative, the files of an agent could have these names in a work tree of
 // ours. In a list, an empty entry is the current directory, too.
 constexpr std::string_view kPaths[] = {"HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM",
                                        "GIT_EXEC_PATH"};
-constexpr std::string_view kPathLists[] = {"PATH", "LD_LIBRARY_PATH"};
+struct PathList {
+  std::string_view name;
+  std::string_view separators;
+  bool may_be_names = false;  // an entry without '/' is not a path: the loader looks for it in its own directories
+};
+constexpr PathList kPathLists[] = {{"PATH", ":"},           {"LD_LIBRARY_PATH", ":;"}, {"LD_PRELOAD", ": ", true},
+                                   {"LD_AUDIT", ":", true}, {"GCONV_PATH", ":"},       {"LOCPATH", ":"}};
 
 constexpr const char* kFilters = R"(^filter\..*\.(clean|smudge|process)$)";
 // Before the command of a filter, which a shell runs. Git passes on which repository and work tree it was given;
@@ -60,18 +66,20 @@ std::string make_absolute(const std::string& path, const std::string& dir) {
   return path.starts_with('/') ? path : fmt::format("{}/{}", dir, path);
 }
 
-std::string make_list_absolute(std::string_view list, const std::string& dir) {
-  bool may_be_in_list = dir.find(':') == dir.npos;
+// "" if nothing is left.
+std::string make_list_absolute(std::string_view value, const PathList& list, const std::string& dir) {
+  bool may_be_in_list = dir.find_first_of(list.separators) == dir.npos;
   std::string absolute;
-  for (std::size_t at = 0; at <= list.size();) {
-    std::size_t end = std::min(list.find(':', at), list.size());
-    std::string entry(list.substr(at, end - at));
+  for (std::size_t at = 0; at <= value.size();) {
+    std::size_t end = std::min(value.find_first_of(list.separators, at), value.size());
+    std::string entry(value.substr(at, end - at));
     at = end + 1;
-    if (!entry.starts_with('/') && !may_be_in_list) continue;
+    bool is_kept = entry.starts_with('/') || (list.may_be_names && entry.find('/') == entry.npos);
+    if (!is_kept && !may_be_in_list) continue;
     if (!absolute.empty()) absolute += ':';
-    absolute += make_absolute(entry, dir);
+    absolute += is_kept ? entry : make_absolute(entry, dir);
   }
-  return absolute.empty() ? "/usr/bin:/bin" : absolute;
+  return absolute;
 }
 
 bool is_misleading(std::string_view name) { return is_one_of(kMisleading, name); }
@@ -177,7 +185,10 @@ std::vector<std::string> Git::list_environment() const {
     if (is_misleading(name) || variables_.contains(name)) continue;
     std::string value(variable.substr(std::min(name.size() + 1, variable.size())));
     if (is_one_of(kPaths, name)) value = value.empty() ? value : make_absolute(value, dir_);
-    else if (is_one_of(kPathLists, name)) value = value.empty() ? value : make_list_absolute(value, dir_);
+    const auto* list = std::find_if(std::begin(kPathLists), std::end(kPathLists),
+                                    [&](const PathList& each) { return each.name == name; });
+    if (list != std::end(kPathLists) && !value.empty()) value = make_list_absolute(value, *list, dir_);
+    if (name == "PATH" && value.empty()) value = "/usr/bin:/bin";
     environment.push_back(fmt::format("{}={}", name, value));
   }
   for (const auto& [name, value] : variables_) environment.push_back(fmt::format("{}={}", name, value));
