@@ -23,9 +23,16 @@ void Selection::take(std::size_t index) {
   pending_.push_back(index);
 }
 
-void Selection::leave(std::size_t index) {
-  taken_[index] = false;
-  std::erase(pending_, index);
+void Selection::leave(std::size_t index) { taken_[index] = false; }
+
+// Not those that were left meanwhile.
+std::optional<std::size_t> Selection::next_pending() {
+  while (!pending_.empty()) {
+    std::size_t index = pending_.back();
+    pending_.pop_back();
+    if (taken_[index]) return index;
+  }
+  return std::nullopt;
 }
 
 void Selection::take_if(const ChangeFilter& filter) {
@@ -106,9 +113,8 @@ void Selection::take_all(const Indexes& indexes) {
 }
 
 void Selection::complete_for_discard() {
-  while (!pending_.empty()) {
-    const TreeChange& change = all_[pending_.back()];
-    pending_.pop_back();
+  while (std::optional<std::size_t> index = next_pending()) {
+    const TreeChange& change = all_[*index];
     take_all(with_path(change.path));
     bool is_dir = change.node().is_directory();
     if (is_dir && change.kind != TreeChangeKind::kModified) take_all(list_below(change.path));
@@ -135,11 +141,7 @@ Selection::Indexes Selection::list_needed(std::size_t index) const {
 }
 
 void Selection::complete_for_apply() {
-  while (!pending_.empty()) {
-    std::size_t index = pending_.back();
-    pending_.pop_back();
-    take_all(list_needed(index));
-  }
+  while (std::optional<std::size_t> index = next_pending()) take_all(list_needed(*index));
 }
 
 std::vector<TreeChange> Selection::list() const {

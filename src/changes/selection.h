@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -36,6 +37,7 @@ class Selection {
 
  private:
   void take_all(const Indexes& indexes);
+  std::optional<std::size_t> next_pending();
   Indexes list_below(std::string_view dir) const;
   Indexes list_made_above(std::string_view path) const;
   Indexes list_at_place(std::string_view base_path) const;
@@ -44,7 +46,7 @@ class Selection {
 
   const std::vector<TreeChange>& all_;  // by path
   std::vector<bool> taken_;
-  Indexes pending_;  // taken, but not processed yet
+  Indexes pending_;  // not processed yet: what was taken, and may have been left again
   std::unordered_multimap<std::string_view, std::size_t> by_place_;
   std::map<std::string_view, std::size_t> moved_from_;                   // renamed nodes by their base path
   std::unordered_multimap<std::string_view, std::size_t> by_base_path_;  // deleted and renamed nodes

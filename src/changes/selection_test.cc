@@ -42,6 +42,20 @@ TEST(Selection, ApplyTakesTheNewDirectoriesAboveAndNotTheirOtherContent) {
   EXPECT_EQ(paths_of(chosen), (Paths{"A/d", "A/d/b"}));
 }
 
+TEST(Selection, WhatWasLeftTakesNothingWithIt) {
+  std::vector<TreeChange> all{change(TreeChangeKind::kAdded, "/d", "", S_IFDIR),
+                              change(TreeChangeKind::kAdded, "/d/a", ""), change(TreeChangeKind::kAdded, "/e", "")};
+  Selection chosen(all);
+  chosen.take_if({});
+  chosen.leave(0);
+  chosen.leave(1);
+  chosen.complete_for_apply();
+  EXPECT_EQ(paths_of(chosen), (Paths{"A/e"}));
+  chosen.take(1);
+  chosen.complete_for_apply();
+  EXPECT_EQ(paths_of(chosen), (Paths{"A/d", "A/d/a", "A/e"}));
+}
+
 TEST(Selection, ApplyTakesWhatIsBelowADeletedDirectory) {
   std::vector<TreeChange> all{change(TreeChangeKind::kDeleted, "/d", "/d", S_IFDIR),
                               change(TreeChangeKind::kDeleted, "/d/a", "/d/a"),
