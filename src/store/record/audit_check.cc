@@ -11,8 +11,9 @@
 namespace warren {
 namespace {
 
-std::string missing_rows(std::int64_t from, std::int64_t to) {
-  return from == to ? fmt::format("row {} is missing", from) : fmt::format("rows {} to {} are missing", from, to);
+// Of the row that a fault is about, and those after it.
+std::string missing_up_to(std::int64_t from, std::int64_t to) {
+  return from == to ? "it is missing" : fmt::format("it is missing, with all rows up to row {}", to);
 }
 
 constexpr std::size_t kCheckPage = 200;
@@ -28,7 +29,7 @@ class AuditChecker {
   // The reason why the row cannot be the next one; nullopt if it can.
   std::optional<std::string> find_fault(const StoredAuditRow& stored) {
     const AuditRow& row = stored.row;
-    if (row.seq != head_.seq + 1) return fmt::format("row {} is missing: the next one is {}", head_.seq + 1, row.seq);
+    if (row.seq != head_.seq + 1) return fmt::format("it is missing: the next row is row {}", row.seq);
     if (!stored.problem.empty()) return stored.problem;
     auto hmac = hmacs_.find(row.key);
     if (hmac == hmacs_.end()) {
@@ -76,7 +77,7 @@ class AuditChecker {
         return AuditFault{.seq = head_.seq + 1,
                           .why = fmt::format("{}, although {} recorded {}: the end was cut off, or an older copy of "
                                              "the file was put in its place",
-                                             missing_rows(head_.seq + 1, point.seq), point.where,
+                                             missing_up_to(head_.seq + 1, point.seq), point.where,
                                              head_.seq + 1 == point.seq ? "it" : "them"),
                           .is_replacement = true};
       }

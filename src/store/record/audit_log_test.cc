@@ -171,7 +171,7 @@ TEST_F(AuditLogTest, ARowThatWasHashedAgainWithoutTheKeyIsFound) {
 TEST_F(AuditLogTest, RemovedAndRenumberedRowsAreFound) {
   append(5);
   forge("DELETE FROM wr_audit WHERE seq = 2");
-  EXPECT_THAT(fault(), HasSubstr("2: row 2 is missing"));
+  EXPECT_THAT(fault(), HasSubstr("2: it is missing"));
   forge("UPDATE wr_audit SET seq = seq - 1 WHERE seq > 2");
   EXPECT_THAT(fault(), HasSubstr("2: it was changed"));
 }
@@ -192,7 +192,7 @@ TEST_F(AuditLogTest, ACutTailAndAnOlderCopyAreFoundByAPoint) {
   forge("DELETE FROM wr_audit WHERE seq > 3");
   EXPECT_EQ(fault(), "");  // nobody remembers
   EXPECT_THAT(fault({test_key('k')}, {point}),
-              HasSubstr("4: rows 4 to 5 are missing, although the anchor recorded them"));
+              HasSubstr("4: it is missing, with all rows up to row 5, although the anchor recorded them"));
   store_ = open(OpenMode::kReadWrite, {test_key('k')});  // which has not seen them
   append(4);
   EXPECT_THAT(fault({test_key('k')}, {point}), HasSubstr("5: it is not the row that the anchor has seen"));
@@ -202,7 +202,7 @@ TEST_F(AuditLogTest, WhoWroteARowDoesNotSignThatItWasNeverThere) {
   append(3);
   forge("DELETE FROM wr_audit WHERE seq = 3");
   append(1);
-  EXPECT_THAT(fault(), HasSubstr("3: row 3 is missing"));
+  EXPECT_THAT(fault(), HasSubstr("3: it is missing"));
 }
 
 TEST_F(AuditLogTest, NorThatAnotherWasThereInstead) {
@@ -224,7 +224,7 @@ TEST_F(AuditLogTest, ATriggerOnAnotherTableRemovesNothingUnseen) {
   append(2);
   ASSERT_OK(store_->kv().set("k", "1"));
   append(1);
-  EXPECT_THAT(fault(), HasSubstr("2: row 2 is missing"));
+  EXPECT_THAT(fault(), HasSubstr("2: it is missing"));
   store_.reset();
   auto again = Store::open(path_, {.durability = Durability::kProcess}, clock_).take_value();
   EXPECT_EQ(error_of(again->audit().enable(with_keys({test_key('k')}))), Code::kCorrupt);
