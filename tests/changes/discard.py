@@ -91,6 +91,39 @@ class Discard(Case):
         self.assertEqual(self.w.lines(), [])
         self.assertEqual(self.fs("cat", "/d/x"), b"1")
 
+    def test_a_renamed_directory_with_a_file_that_was_changed_back_goes_back_by_any_name(self):
+        self.fill(d__x="1\n", d__s__y="1\n", a="1\n")
+        def work(point):
+            os.rename(point + "/d", point + "/e")
+            for name in ("x", "s/y"):
+                append(f"{point}/e/{name}", "of the agent\n")
+                overlaid.write(f"{point}/e/{name}", "1\n")
+            overlaid.write(point + "/a", "22\n")
+        for name in ("/d", "d", "/[d]", "/e", "/[e]"):
+            with self.subTest(name):
+                self.w.change(work)
+                self.assertEqual(self.w.changes(), ["M f /a", "R d /d -> /e"])
+                self.w.warren("discard", "--yes", self.w.id, name)
+                self.assertEqual(self.w.changes(), ["M f /a"])
+                self.assertEqual(self.fs("find", "/"), b"/\n/a\n/d\n/d/s\n/d/s/y\n/d/x\n")
+                self.w.warren("discard", "--yes", self.w.id)
+        self.w.fsck()
+
+    def test_a_renamed_directory_goes_back_and_the_other_name_of_a_file_in_it_stays(self):
+        self.fill(d__x="1\n")
+        def work(point):
+            os.rename(point + "/d", point + "/e")
+            os.link(point + "/e/x", point + "/new")
+        self.w.change(work)
+        self.assertEqual(self.w.changes(), ["R d /d -> /e", "A f /new"])
+        self.w.warren("discard", "--yes", self.w.id, "/d")
+        self.assertEqual(self.w.changes(), ["A f /new"])
+        self.w.change(lambda point: append(point + "/new", "of the agent\n"))
+        self.assertEqual((self.fs("cat", "/d/x"), self.fs("cat", "/new")), (b"1\n", b"1\nof the agent\n"))
+        self.w.warren("apply", self.w.id)
+        self.assertEqual((self.read("d/x"), self.read("new")), ("1\n", "1\nof the agent\n"))
+        self.w.fsck()
+
     def test_one_file_of_a_deleted_directory_comes_back_alone(self):
         self.fill(d__x="1", d__y="1", d__s__z="1")
         self.fs("rm", "-r", "/d")

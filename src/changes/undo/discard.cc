@@ -78,7 +78,8 @@ class Discarder {
       if (!chosen_.with_path(node.path).empty()) continue;
       auto [known, is_first] = keeps.try_emplace(node.node.inode, false);
       if (is_first) known->second = keeps_a_name(node, filter);
-      if (known->second) continue;
+      if (known->second && !goes_with_dir) continue;
+      if (known->second && node.origin != nullptr) lost_places_.push_back(&node);
       WARREN_TRY(uncover_above(node));
       WARREN_TRY(edit_.remove(node.path));
     }
@@ -124,11 +125,18 @@ class Discarder {
     }
     if (!node->node.is_directory()) WARREN_TRY(uncover_above(*node));
     bool is_removed = WARREN_TRY(edit_.remove(change.path));
+    if (!is_removed && edit_.has(change.path)) return not_dropped(change);
     if (!is_removed || node->is_nameless) return Ok{};
     bool is_own_place = node->origin != nullptr && !node->node.is_directory() && !change.base_path.empty() &&
                         change.base_path == node->origin->base_path;
     if (is_own_place) lost_places_.push_back(node);
     return restore_place(*node);
+  }
+
+  // Not "discarded", with the directory still there.
+  static Error not_dropped(const TreeChange& change) {
+    return Error(Code::kConflict, fmt::format("{} has files that stay, so it cannot be dropped", quote(change.path)),
+                 "nothing was dropped; name what is in it, too, or no PATH to drop everything");
   }
 
   // The base's node shows again where the agent's copy of it was. Other names that the agent has given to the copy must
