@@ -64,7 +64,9 @@ Result<std::optional<std::string>> find_reason(const AgentOverlay& overlay, cons
     bool was_there = change.seen || change.has_lost_base;
     if (!was_there || change.kind != TreeChangeKind::kAdded || change.place.empty())
       return std::optional<std::string>();
-    return std::optional<std::string>("it was deleted from the base");
+    Result<Attributes> there = lstat(overlay.base, change.place);
+    bool is_other_type = there.ok() && change.seen && ((there->mode ^ change.seen->mode) & S_IFMT) != 0;
+    return std::optional(is_other_type ? "its type was changed in the base"s : "it was deleted from the base"s);
   }
   if (change.committed && change.before->is_file()) {
     bool is_same =

@@ -48,6 +48,16 @@ class Conflicts(Case):
         self.w.warren("apply", "--force", self.w.id)
         self.assertEqual(self.read("d/a"), "agent\n")
 
+    def test_conflict_a_file_that_the_host_replaced_by_a_directory(self):
+        self.fill(a="1\n")
+        self.write("/a", "agent\n")
+        (self.base / "a").unlink()
+        overlaid.write(self.base / "a/x", "host\n")
+        said = self.w.fails("apply", self.w.id)
+        self.assertIn("conflict: /a: its type was changed in the base", said)
+        self.assertNotIn("deleted", said)
+        self.assertEqual(self.read("a/x"), "host\n")
+
     def test_conflict_a_file_that_the_host_deleted_and_the_agent_replaced(self):
         self.fill(a="1\n", b="\0" * 9, applied="1\n", other_kind="1\n", d__x="1\n", moved="1\n", new="1\n")
         self.write("/applied", "2\n")
