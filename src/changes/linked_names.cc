@@ -1,17 +1,20 @@
 #include "changes/linked_names.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <iterator>
 #include <map>
 #include <mutex>
 #include <vector>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <fmt/format.h>
 
 #include "base/path.h"
 #include "changes/review/remarks.h"
+#include "os/fd.h"
 #include "os/files/host_files.h"
 
 namespace warren {
@@ -93,15 +96,13 @@ void add_links_of_folders(const std::string& base, const std::vector<std::string
   }
 }
 
-std::vector<NamedLink> links_of(const std::string& base, const std::string& dir) {
+std::vector<NamedLink> links_of(const std::string& base, const std::string& dir, const struct stat& now) {
   struct Kept {
     LinksOfDir found;
     std::vector<std::string> folders;
   };
   static std::mutex mutex;
   static std::map<std::string, Kept> kept;
-  struct stat now {};
-  if (::stat((base + dir).c_str(), &now) != 0) return {};
   std::lock_guard lock(mutex);
   std::string key = base + '\0' + dir;
   auto known = kept.find(key);
@@ -127,15 +128,30 @@ std::optional<std::string> why_through(const NamedLink& link, std::string_view p
   return fmt::format("{}, by its other name {}", *why, quote(other));
 }
 
+std::optional<std::string> why_in(const std::vector<NamedLink>& links, std::string_view path) {
+  for (const NamedLink& link : links) {
+    if (std::optional<std::string> why = why_through(link, path)) return why;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<std::string> runs_through_link(const std::string& base, std::string_view path) {
-  for (std::string dir(directory_of(path));; dir = directory_of(dir)) {
-    for (const NamedLink& link : links_of(base, dir)) {
-      if (std::optional<std::string> why = why_through(link, path)) return why;
-    }
-    if (dir == "/" || dir == ".") return std::nullopt;
+  std::optional<std::string> nearest;
+  Fd at(::open(base.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  std::string_view dir = directory_of(path);
+  for (std::size_t end = 0;;) {  // name by name: the whole path of each would take as long as it is deep
+    struct stat now {};
+    if (!at.is_open() || ::fstat(at.get(), &now) != 0) break;
+    std::string above(end == 0 ? "/" : dir.substr(0, end));
+    if (std::optional<std::string> why = why_in(links_of(base, above, now), path)) nearest = std::move(why);
+    if (end == dir.size() || dir == "/") break;
+    std::size_t begin = end + 1;
+    end = std::min(dir.find('/', begin), dir.size());
+    at = Fd(::openat(at.get(), std::string(dir.substr(begin, end - begin)).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   }
+  return nearest;
 }
 
 }  // namespace warren

@@ -6,6 +6,7 @@
 import os
 import pathlib
 import sys
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -93,6 +94,38 @@ class Deep(Case):
         self.w.warren("apply", self.w.id, "--to", self.w.root / "out")
         out = self.descend(self.w.root / "out")
         self.assertEqual((self.get(out, "file"), self.get(out, "new")), ("of the agent\n", "new\n"))
+
+
+class Chain(Case):
+    """Directories in each other, with a file in each."""
+    COUNT = 900
+
+    def descend(self, top, visit):
+        at = os.open(top, os.O_RDONLY | os.O_DIRECTORY)
+        for _ in range(self.COUNT):
+            visit(at)
+            above, at = at, os.open("d", os.O_RDONLY | os.O_DIRECTORY, dir_fd=at)
+            os.close(above)
+        os.close(at)
+
+    def put(self, directory, content):
+        with open(os.open("f", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644, dir_fd=directory), "w") as file:
+            file.write(content)
+
+    def test_changes_in_a_chain_of_directories_are_listed_in_moments(self):
+        (self.base / "top").mkdir()
+        self.descend(self.base / "top", lambda at: (self.put(at, "base\n"), os.mkdir("d", dir_fd=at)))
+        self.w.init()
+        self.w.change(lambda point: self.descend(point + "/top", lambda at: self.put(at, "of the agent\n")))
+        begin = time.monotonic()
+        self.assertEqual(len(self.w.lines("/top/f")), 1)
+        self.w.warren("diff", self.w.id)
+        self.assertLess(time.monotonic() - begin, mounted.PATIENCE_SECONDS / 2)
+        self.assertEqual(len(self.w.changes()), self.COUNT)
+        self.fs("mv", "/top", "/there")
+        self.assertEqual(len(self.w.changes()), 1 + self.COUNT)
+        self.w.warren("discard", "--yes", self.w.id)
+        self.assertEqual(self.w.changes(), [])
 
 
 if __name__ == "__main__":

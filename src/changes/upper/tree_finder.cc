@@ -1,5 +1,7 @@
 #include "changes/upper/tree_finder.h"
 
+#include <algorithm>
+
 #include "base/path.h"
 #include "fs/path_walk.h"
 
@@ -30,10 +32,12 @@ Result<std::optional<Attributes>> TreeFinder::find(std::string_view path) {
     Attributes root = WARREN_TRY(fs_.get_attributes(kRootInode));
     return std::optional(root);
   }
-  std::size_t kept = 0;
-  while (kept < chain_.size() && chain_[kept].path.size() < path.size() && is_at_or_below(path, chain_[kept].path)) {
-    ++kept;
-  }
+  // Compared once and not for each directory, which in a deep tree are as many as the path has bytes.
+  std::string_view last = chain_.empty() ? std::string_view() : chain_.back().path;
+  auto common = static_cast<std::size_t>(std::ranges::mismatch(last, path).in2 - path.begin());
+  auto is_above = [&](std::size_t length) { return length <= common && length < path.size() && path[length] == '/'; };
+  std::size_t kept = chain_.size();
+  while (kept > 0 && !is_above(chain_[kept - 1].path.size())) --kept;
   cut(kept);
   std::size_t at = chain_.empty() ? 1 : chain_.back().path.size() + 1;
   for (;;) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <set>
 
+#include "base/below.h"
 #include "base/limits.h"
 #include "base/path.h"
 #include "changes/compare.h"
@@ -12,6 +13,27 @@
 #include "fs/walked_dirs.h"
 
 namespace warren {
+namespace {
+
+// The row of the path itself, or of the nearest directory above it that has one; end() if there is none. Few lookups,
+// however deep the path is.
+template <class Rows>
+typename Rows::const_iterator find_nearest(const Rows& rows, std::string_view path) {
+  while (path.size() > 1) {
+    auto after = rows.upper_bound(path);
+    if (after == rows.begin()) break;
+    auto before = std::prev(after);
+    if (is_at_or_below(path, before->first)) return before;
+    // Every directory above the path that has a row is above this one, too.
+    auto common = static_cast<std::size_t>(std::ranges::mismatch(path, before->first).in1 - path.begin());
+    std::size_t end = path.rfind('/', common);
+    if (end == path.npos) break;
+    path = path.substr(0, end);
+  }
+  return rows.end();
+}
+
+}  // namespace
 
 bool is_as_recorded(const Attributes& node, const Origin& origin) {
   return origin.seen && is_as_recorded(node, *origin.seen);
@@ -55,12 +77,11 @@ Status UpperTree::load_rows(UpperLayer& upper) {
 }
 
 const Cover* UpperTree::find_cover(std::string_view base_path) const {
-  const Cover* nearest = nullptr;  // at or above the path, as far as nothing in between is covered
-  for (std::string_view at = base_path; at.size() > 1; at = split_parent(at).parent) {
-    auto found = covers_.find(at);
-    if (nearest == nullptr && found != covers_.end()) nearest = &found->second;
-    // What is below a covered name does not show: there, a record holds even if nothing else has the name.
-    if (nearest != nullptr && covered_.contains(std::string(at))) return nearest;
+  auto nearest = find_nearest(covers_, base_path);
+  if (nearest == covers_.end()) return nullptr;
+  // What is below a covered name does not show: there, a record holds even if nothing else has the name.
+  for (std::string_view at = nearest->first; at.size() > 1; at = split_parent(at).parent) {
+    if (covered_.contains(std::string(at))) return &nearest->second;
   }
   return nullptr;
 }

@@ -12,6 +12,8 @@ namespace {
 
 bool is_same_type(const Attributes& a, const Attributes& b) { return ((a.mode ^ b.mode) & S_IFMT) == 0; }
 
+bool is_absence(Code code) { return code == Code::kNotFound || code == Code::kNotDirectory || code == Code::kStale; }
+
 Result<bool> has_made_rename(FileSystem& base, const MovedCopy& copy) {
   std::optional<Attributes> there = WARREN_TRY(find_in_tree(base, copy.place));
   if (!there || !is_same_type(*there, copy.seen)) return false;
@@ -48,15 +50,61 @@ class NaturalPaths {
   std::unordered_map<Inode, std::string> shown_;
 };
 
+// Finds the directories of many paths, of which neighbours have most directories above them in common.
+class DirFinder {
+ public:
+  explicit DirFinder(FileSystem& base) : base_(base) {}
+  ~DirFinder() { cut(0); }
+  DirFinder(const DirFinder&) = delete;
+  DirFinder& operator=(const DirFinder&) = delete;
+
+  // nullopt if there is none.
+  Result<std::optional<Inode>> find(std::string_view path) {
+    if (path == "/") return std::optional(kRootInode);
+    auto common = static_cast<std::size_t>(std::ranges::mismatch(path_, path).in2 - path.begin());
+    auto is_above = [&](std::size_t end) { return end <= common && (end == path.size() || path[end] == '/'); };
+    std::size_t kept = steps_.size();
+    while (kept > 0 && !is_above(steps_[kept - 1].end)) --kept;
+    cut(kept);
+    path_ = path;
+    while (steps_.empty() || steps_.back().end < path.size()) {
+      std::size_t at = steps_.empty() ? 1 : steps_.back().end + 1;
+      std::size_t end = std::min(path.find('/', at), path.size());
+      Result<Attributes> next =
+          base_.lookup(steps_.empty() ? kRootInode : steps_.back().dir, path.substr(at, end - at));
+      if (!next.ok() && !is_absence(next.error().code())) return std::move(next).take_error();
+      if (!next.ok() || !next->is_directory()) return std::optional<Inode>();
+      WARREN_TRY(base_.retain(next->inode));
+      steps_.push_back({end, next->inode});
+    }
+    return std::optional(steps_.back().dir);
+  }
+
+ private:
+  struct Step {
+    std::size_t end;  // of its path in path_
+    Inode dir;
+  };
+
+  void cut(std::size_t count) {
+    for (; steps_.size() > count; steps_.pop_back()) base_.forget(steps_.back().dir, 1);
+  }
+
+  FileSystem& base_;
+  std::string path_;
+  std::vector<Step> steps_;  // from the root down
+};
+
 Result<std::vector<MovedCopy>> find_lost_dirs(UpperLayer& upper, FileSystem& base, const std::vector<Origin>& rows) {
   std::vector<MovedCopy> lost;
   NaturalPaths natural(upper.fs(), rows);
+  DirFinder dirs(base);
   for (const Origin& row : rows) {
     bool is_dir = row.seen && row.seen->is_directory() && !row.base_path.empty() && row.upper != kRootInode;
     if (!is_dir) continue;
-    Result<std::optional<Attributes>> there = find_in_tree(base, row.base_path);
+    Result<std::optional<Inode>> there = dirs.find(row.base_path);
     if (!there.ok()) continue;  // it may be there: whoever looks into it gets the error
-    if (*there && (*there)->is_directory() && (*there)->inode == row.seen->inode) continue;
+    if (*there == row.seen->inode) continue;
     std::optional<std::string> place = WARREN_TRY(natural.find(row.upper));
     if (place) lost.push_back({row.base_path, *std::move(place), *row.seen});
   }
@@ -93,8 +141,7 @@ Result<std::optional<Attributes>> find_in_tree(FileSystem& base, std::string_vie
     std::size_t end = std::min(path.find('/', at), path.size());
     Result<Attributes> next = base.lookup(found.inode, path.substr(at, end - at));
     if (!next.ok()) {
-      Code code = next.error().code();
-      bool is_absent = code == Code::kNotFound || code == Code::kNotDirectory || code == Code::kStale;
+      bool is_absent = is_absence(next.error().code());
       return is_absent ? Result<std::optional<Attributes>>(std::optional<Attributes>()) : std::move(next).take_error();
     }
     found = *next;
