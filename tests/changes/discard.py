@@ -305,6 +305,43 @@ class Discard(Case):
         self.assertEqual((self.read("a"), self.read("b")), ("base\nimportant\n", "base\nof the agent\nmore\n"))
         self.w.fsck()
 
+    def check_two(self, point):
+        """After `mv e/b d/b` here and `mv e f` by the user: a write to one is none to the other."""
+        append(point / "f/b", "more\n")
+        self.assertEqual((point / "d/b").read_text(), "from d\n")
+        append(point / "d/b", "too\n")
+        self.assertEqual((point / "f/b").read_text(), "from e\nmore\n")
+        self.assertNotEqual(os.stat(point / "d/b").st_ino, os.stat(point / "f/b").st_ino)
+        self.assertEqual(self.w.changes(), ["M f /d/b", "M f /f/b"])
+        self.w.warren("apply", self.w.id)
+        self.assertEqual((self.read("f/b"), self.read("d/b")), ("from e\nmore\n", "from d\ntoo\n"))
+        self.assertEqual(self.w.changes(), [])
+        self.w.umount(point)
+        self.w.fsck()
+
+    def test_a_file_that_was_moved_over_another_is_two_again(self):
+        """The user has renamed the directory that it came from."""
+        for when in ("while it is mounted", "while it is mounted and after a look", "at rest"):
+            for name in ([], ["/d/b"], ["/d"]):
+                with self.subTest((when, name)):
+                    self.doCleanups()
+                    self.setUp()
+                    self.fill(e__b="from e\n", d__b="from d\n")
+                    point = self.w.mount()
+                    os.rename(point / "e/b", point / "d/b")
+                    os.rename(self.base / "e", self.base / "f")
+                    if when == "at rest":
+                        self.w.umount(point)
+                    elif when.endswith("look"):
+                        mounted.wait_for(lambda: (point / "f/b").exists(), "the renamed directory does not show")
+                        self.assertEqual((point / "f/b").read_text(), "from e\n")
+                    self.w.warren("discard", "--yes", self.w.id, *name)
+                    self.assertEqual(self.w.changes(), [])
+                    point = self.w.mount() if when == "at rest" else point
+                    mounted.wait_for(lambda: (point / "f/b").read_text() == "from e\n", "the renamed directory's file does not show")
+                    mounted.wait_for(lambda: (point / "d/b").read_text() == "from d\n", "the replaced file does not show")
+                    self.check_two(point)
+
     def test_while_a_removed_directory_is_in_use_the_bases_is_busy(self):
         def list_it():
             try:

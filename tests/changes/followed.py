@@ -202,6 +202,56 @@ class ByHand(MountedCase):
         self.assertEqual(sorted(os.listdir(self.base)), ["lib", "src"])
         self.end()
 
+    def test_a_file_that_the_agent_has_changed_and_the_user_has_renamed_is_two(self):
+        self.begin(x="1\n", d__y="1\n", d__other="1\n")
+        large = self.base / "large"
+        overlaid.write(large, b"L" * (20 << 20))
+        for name in ("x", "d/y"):
+            with open(self.point / name, "a") as file:
+                file.write("of the agent\n")
+        with open(self.point / "large", "r+b") as file:
+            file.write(b"A")
+        os.rename(self.base / "x", self.base / "z")
+        os.rename(self.base / "d", self.base / "e")
+        os.rename(large, self.base / "great")
+        for _ in range(2):
+            self.await_names("", ["d", "e", "great", "large", "x", "z"])
+            self.assertEqual((sorted(os.listdir(self.point / "e")), os.listdir(self.point / "d")), (["other", "y"], ["y"]))
+            for old, new in (("x", "z"), ("d/y", "e/y")):
+                self.assertEqual((self.point / old).read_text(), "1\nof the agent\n")
+                self.assertEqual((self.point / new).read_text(), "1\n")
+                self.assertNotEqual(os.stat(self.point / old).st_ino, os.stat(self.point / new).st_ino)
+            self.assertNotEqual(os.stat(self.point / "d").st_ino, os.stat(self.point / "e").st_ino)
+            self.assertEqual((self.point / "great").read_bytes()[:2], b"LL")
+            if _ == 0:
+                self.assertEqual((self.point / "large").read_bytes()[:2], b"AL")
+                self.w.umount(self.point)
+                self.point = self.w.mount()
+        for name in ("z", "e/y"):
+            with open(self.point / name, "a") as file:
+                file.write("later\n")
+        self.assertEqual((self.point / "x").read_text(), "1\nof the agent\n")
+        overlaid.write(self.point / "e/new", "new\n")
+        self.assertEqual(self.w.changes("/d", "/e", "/x", "/z"), ["A d /d", "A f /d/y", "A f /e/new", "M f /e/y", "A f /x", "M f /z"])
+        self.w.warren("apply", self.w.id, "/z", "/e")
+        self.assertEqual((self.read("z"), self.read("e/y"), self.read("e/new")), ("1\nlater\n", "1\nlater\n", "new\n"))
+        self.assertIn("conflict: /x: it was deleted from the base", self.w.fails("apply", self.w.id))
+        self.end()
+
+    def test_a_directory_that_the_user_has_moved_into_another_of_its_name(self):
+        self.begin(a__x="1\n")
+        overlaid.write(self.point / "a/new", "new\n")
+        os.rename(self.base / "a", self.base / "b")
+        os.mkdir(self.base / "a")
+        os.rename(self.base / "b", self.base / "a/t")
+        self.await_names("a", ["new", "t"])
+        self.assertEqual(os.listdir(self.point / "a/t"), ["x"])
+        self.assertEqual(self.w.changes(), ["A f /a/new"])
+        os.rename(self.point / "a/new", self.point / "a/t/new")
+        self.apply()
+        self.assertEqual(sorted(os.listdir(self.base / "a/t")), ["new", "x"])
+        self.end()
+
     def is_later_than(self, path):
         """Whether what the host does now is later than the last change of the node. Clocks of filesystems are coarse."""
         def is_later():

@@ -58,7 +58,10 @@ class OverlayDirStream final : public DirStream {
   Result<std::optional<DirEntry>> look_at(const DirEntry& listed, DirDetail detail) {
     DirEntry entry = listed;
     if (detail == DirDetail::kNames) return std::optional(std::move(entry));
-    std::optional<Attributes> found = WARREN_TRY(fs_.find_in(dir_, entry.name));
+    Result<std::optional<Attributes>> looked_up = fs_.find_in(dir_, entry.name);
+    bool is_busy = !looked_up.ok() && looked_up.error().code() == Code::kBusy;  // a lookup says why
+    if (is_busy) return std::optional(std::move(entry));
+    std::optional<Attributes> found = WARREN_TRY(std::move(looked_up));
     if (!found) return std::optional<DirEntry>();
     entry.inode = found->inode;
     entry.type = found->mode & S_IFMT;

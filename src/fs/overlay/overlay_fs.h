@@ -176,6 +176,10 @@ class OverlayFs final : public FileSystem {
   Result<Attributes> attributes_of(const View& view);
   Result<Attributes> shown_upper(Inode parent, std::string_view name, Attributes found);
   Result<Attributes> shown_base(Inode parent, std::string_view name, Attributes found);
+  bool has_moved_from_copy(Inode parent, std::string_view name, const Attributes& found);
+  bool is_gone_or_nameless(Inode upper_node);
+  Result<Attributes> look_up_apart(Inode parent, std::string_view name, const Attributes& found);
+  Attributes with_own_number(Attributes found) const;
   static void forget_host(Attributes& found);  // clears the fields that only the base's attributes have
   Inode number_of(Inode upper) const;
   Inode number_of_base(Inode base);
@@ -351,8 +355,9 @@ class OverlayFs final : public FileSystem {
   std::unordered_map<Inode, Copy> copies_;
   std::unordered_map<Inode, std::shared_ptr<const Fd>> held_;  // large files with copies, by the base's number
   std::unordered_map<Inode, Inode> numbers_;                   // of copies, by upper-layer number
-  std::unordered_map<Inode, Inode> shown_as_;  // base's node → the other number that its copy is shown with
-  std::unordered_set<Inode> opaque_;           // by upper-layer number
+  std::unordered_map<Inode, Inode> shown_as_;     // base's node → the other number that its copy is shown with
+  std::unordered_map<Inode, Inode> substituted_;  // base's node that has moved away from its copy → its own number
+  std::unordered_set<Inode> opaque_;              // by upper-layer number
   // What the agent knows of the base's node under the name of a node that is no copy, by upper-layer number.
   std::unordered_map<Inode, Attributes> applied_;
   std::unordered_set<Inode> young_;  // copies of versions that were young when they were read, by upper-layer number

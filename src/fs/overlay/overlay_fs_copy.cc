@@ -238,6 +238,7 @@ Status OverlayFs::note_cover(Inode parent, std::string_view name, const std::opt
     seen = WARREN_TRY(upper_.find_removed(path_of(parent, name)));
     if (!seen) return Ok{};  // by another program
   }
+  if (seen) seen = with_own_number(*seen);
   Cover cover{.base_path = std::move(place), .seen = std::move(seen), .at = {}};
   bool is_dir = cover.seen && cover.seen->is_directory();
   if (is_dir) cover.at = WARREN_TRY(fold_covers_below(cover.base_path));

@@ -122,7 +122,8 @@ Result<Attributes> OverlayFs::shown_upper(Inode parent, std::string_view name, A
   std::optional<Inode> through;
   if (!opaque_.contains(top)) {
     auto known = dirs_.find(found.inode);
-    bool is_known = known != dirs_.end() && known->second.base && copy && copy->is_noted;
+    bool is_elsewhere = copy && copy->is_noted && copy->base_path != base_path_of(parent, name);
+    bool is_known = is_elsewhere && known != dirs_.end() && known->second.base;
     if (is_known && base_.get_attributes(*known->second.base).ok()) through = known->second.base;
     else through = WARREN_TRY(find_base_dir(parent, name, copy));
   }
@@ -143,7 +144,43 @@ Result<Attributes> OverlayFs::shown_upper(Inode parent, std::string_view name, A
   return found;
 }
 
+// Whether the base has the node of a copy under another name by now, because the host has moved it. The copy stays
+// where the agent has it. Not if it is a hard link: then all names lead to the copy.
+bool OverlayFs::has_moved_from_copy(Inode parent, std::string_view name, const Attributes& found) {
+  Copy* copy = find_copy(number_of_base(found.inode));
+  if (!copy || !copy->is_noted || !copy->seen) return false;
+  if (!found.is_directory() && is_gone_or_nameless(copy->upper)) return false;
+  if (copy->seen->inode != found.inode) return true;  // the copy follows another node since
+  bool may_be_link = !found.is_directory() && (copy->hidden_names > 0 || found.nlink > 1);
+  return !may_be_link && copy->base_path != base_path_of(parent, name);
+}
+
+bool OverlayFs::is_gone_or_nameless(Inode upper_node) {
+  Result<Attributes> found = upper().get_attributes(upper_node);
+  return !found.ok() || found->nlink == 0;
+}
+
+// The base's node with another number than the copy. kBusy on filesystems without generations, where it has no other.
+Result<Attributes> OverlayFs::look_up_apart(Inode parent, std::string_view name, const Attributes& found) {
+  base_.reserve_number(found.inode, found.generation + 2);  // of no node: the lowest bit is the kind of generation
+  Attributes apart = WARREN_TRY(base_.lookup(*dirs_.at(parent).base, name));
+  if (apart.inode != found.inode) {
+    substituted_.emplace(apart.inode, found.inode);
+    return apart;
+  }
+  return Error(Code::kBusy, fmt::format("{} was moved in the base, and the agent has a copy of it at its old name",
+                                        quote_path(path_of(parent, name))));
+}
+
+// What to record of the base's node, if that is no origin: those who read the row later have no substitute for it.
+Attributes OverlayFs::with_own_number(Attributes found) const {
+  auto own = substituted_.find(found.inode);
+  if (own != substituted_.end()) found.inode = own->second;
+  return found;
+}
+
 Result<Attributes> OverlayFs::shown_base(Inode parent, std::string_view name, Attributes found) {
+  if (has_moved_from_copy(parent, name, found)) found = WARREN_TRY(look_up_apart(parent, name, found));
   if (!found.is_directory()) found.inode = number_to_show(found.inode);  // another name of a copy
   removed_.erase(found.inode);
   forget_host(found);
@@ -431,7 +468,7 @@ Status OverlayFs::remove(Inode parent, std::string_view name, const Attributes& 
   // What it replaced. The base may have lost that meanwhile.
   if (is_new_file && (below || own->nlink <= 1)) WARREN_TRY(upper_.remove_origin(own->inode));
   std::string base_path = base_path_of(parent, name);
-  if (below) WARREN_TRY(upper_.add_whiteout(top, path, seen.value_or(*below), base_path));
+  if (below) WARREN_TRY(upper_.add_whiteout(top, path, with_own_number(seen.value_or(*below)), base_path));
   if (entry.is_directory() && (!below || shows_another(entry.inode, base_path))) {
     WARREN_TRY(upper_.remove_whiteouts_below(path));  // they are about what it showed
   }

@@ -209,7 +209,8 @@ Status OverlayFs::replace(const Side& from, const Side& to) {
     WARREN_TRY(upper_.move_whiteouts_below(old_path, new_path));
   }
   if (from.in_base)
-    WARREN_TRY(upper_.add_whiteout(upper_from, old_path, seen_from.value_or(*from.in_base), old_base_path));
+    WARREN_TRY(
+        upper_.add_whiteout(upper_from, old_path, with_own_number(seen_from.value_or(*from.in_base)), old_base_path));
   if (is_whiteout) WARREN_TRY(upper_.cover_whiteout(new_path));
   WARREN_TRY(hide_base_below(from, to));
   Attributes changed = WARREN_TRY(upper().get_attributes(upper_to));
