@@ -525,7 +525,8 @@ class Hostile(Repository):
                 self.w.change(lambda p: overlaid.write(p + "/.git/HEAD", text))
                 before = self.refs()
                 self.assertIn("M f /a", self.w.warren("diff", self.w.id).decode())
-                self.apply("--dry-run")
+                self.assertIn("has no HEAD that can be read", self.apply("--dry-run", fails=True))
+                self.apply("--dry-run", "--no-commits")
                 self.assertEqual(self.refs(), before)
         def bad(point):
             overlaid.write(point + "/.git/HEAD", "ref: refs/heads/main\n")
@@ -612,9 +613,10 @@ class Hostile(Repository):
             self.w.change(lambda p: (shutil.rmtree(p + "/.git") if os.path.isdir(p + "/.git") and not os.path.islink(p + "/.git")
                                      else os.unlink(p + "/.git"), replace(p), overlaid.write(p + "/a", "2\n")))
             before = overlaid.snapshot(self.base / ".git")
-            self.apply("--dry-run")
+            self.assertIn("has no HEAD that can be read", self.apply("--dry-run", fails=True))
+            self.apply("--dry-run", "--no-commits")
             self.assertEqual(overlaid.differences(overlaid.snapshot(self.base / ".git"), before), [])
-        self.apply()
+        self.apply("--no-commits")
         self.assertEqual(self.read("a"), "2\n")
         self.check()
 

@@ -103,6 +103,68 @@ class TakenBack(Uncommitted):
         self.assertEqual(self.asked("--ignored"), [])
 
 
+    def test_a_rule_of_the_agents_keeps_no_question_from_being_asked(self):
+        self.inside(f"rm scratch; echo scratch > .gitignore; echo 2 > other; {BOT} commit -qm two other")
+        self.assertEqual(self.asked("scratch"), ["work"])
+        self.assertEqual(self.asked("--ignored"), ["work"])
+        self.assertIn("revert your uncommitted work", self.warren("apply", "session:s", "scratch", status=1))
+        self.assertTrue(self.has_work())
+
+
+class Damaged(Uncommitted):
+    """What the agent has committed cannot be known: its git is damaged, or more than a limit allows."""
+
+    PACK = f".git/objects/pack/pack-{'a' * 40}.pack"
+    NO_HEAD = "the agent's repository has no HEAD that can be read"
+    LOST = "the HEAD of the agent's repository names no commit any more"
+    DAMAGE = {
+        "pack": (f"mkdir -p .git/objects/pack; echo x > {PACK}", f"the agent's pack '/{PACK}' is invalid"),
+        "missing": ("rm .git/HEAD", NO_HEAD),
+        "garbage": ("echo x > .git/HEAD", NO_HEAD),
+        "removed": ("rm -r .git", NO_HEAD),
+        "moved": ("rm -r .git; echo 'gitdir: /nowhere' > .git", NO_HEAD),
+        "orphan": ("git symbolic-ref HEAD refs/heads/orphan", LOST),
+        "branch": ("echo x > .git/refs/heads/main", LOST),
+        "blob": ("id=$(git rev-parse HEAD:other); echo $id > .git/HEAD", "the agent's commits are incomplete or damaged"),
+        "limit": ("truncate -s 65M .git/packed-refs", "read '/.git/packed-refs': it has 65.0 MiB, more than the limit"),
+    }
+
+    def test_the_question_about_uncommitted_work_stays(self):
+        for name, (script, why) in self.DAMAGE.items():
+            with self.subTest(name):
+                self.world.warren("sessions", "delete", "s", "--yes")
+                self.inside(f"git checkout -q file; rm scratch; echo 2 > other; {BOT} commit -qm two other; {script}")
+                shown = self.warren("diff", "session:s")
+                self.assertIn(f"cannot tell whether changes revert your uncommitted work in /file, /scratch: {why}", shown)
+                self.assertIn("change may revert your uncommitted work: /file; that cannot be known: " + why,
+                              self.warren("apply", "session:s", "file", status=1))
+                self.assertEqual(self.asked("scratch"), ["work"])
+                self.assertEqual(self.asked("other"), [])
+                self.assertEqual(self.asked("--no-commits"), ["work"])
+                self.warren("apply", "session:s", status=1)
+                self.assertTrue(self.has_work())
+                self.warren("apply", "session:s", "--no-commits", "--yes", "--keep")
+                self.assertFalse(self.has_work())
+                self.warren("undo", "session:s")
+                self.assertTrue(self.has_work())
+
+    def test_nothing_is_asked_about_other_files(self):
+        for name, (script, _) in self.DAMAGE.items():
+            with self.subTest(name):
+                self.world.warren("sessions", "delete", "s", "--yes")
+                self.inside(f"echo 1 > mine; echo 2 > other; {BOT} commit -qm two other; echo 3 > other; {script}")
+                self.assertEqual(self.asked("--no-commits"), [])
+                self.assertNotIn("uncommitted work", self.warren("diff", "session:s"))
+
+    def test_a_repository_that_never_had_a_commit_is_not_damaged(self):
+        shutil.rmtree(self.base / ".git")
+        self.git("init", "-q", "-b", "main", ".")
+        self.inside("git status -s > /dev/null; echo 2 > file")
+        self.commit("first")
+        self.assertNotIn("cannot tell", self.warren("diff", "session:s"))
+        self.assertEqual(self.asked(), [])
+
+
 class Committed(Uncommitted):
     def test_untracked_files_in_the_commits_are_named_and_asked_about(self):
         self.inside(f"echo 1 > mine; git add .; {BOT} commit -qm all")

@@ -248,7 +248,7 @@ Result<std::vector<std::string>> CommitImport::list_on_others(const std::vector<
   if (!pinned || pinned->head.empty()) return found;
   std::unordered_set<std::string> committed(names.begin(), names.end());
   auto unit = WARREN_TRY(overlay_.upper.begin(UnitAccess::kRead));
-  std::unordered_set<std::string> applied = list_known_applied();
+  std::unordered_set<std::string> applied = list_known_applied(overlay_);
   for (const TreeChange& change : changes) {
     bool may_be = change.kind == TreeChangeKind::kModified && change.after->is_file() && change.seen &&
                   !is_frozen_number(change.seen->inode) && !is_surely_older(change.seen->ctime, pinned->begun) &&
@@ -344,12 +344,12 @@ Result<CommitImport::Beyond> CommitImport::sort_candidates(const std::unordered_
   return beyond;
 }
 
-// What the base has from this agent, as far as is known for certain: by the records that no agent can write, and not by
-// the list in the session (list_applied_paths), so that an agent cannot keep a question from being asked.
-std::unordered_set<std::string> CommitImport::list_known_applied() const { return list_applied_files(overlay_).paths; }
+std::unordered_set<std::string> list_known_applied(const AgentOverlay& overlay) {
+  return list_applied_files(overlay).paths;
+}
 
 Result<std::unordered_set<std::string>> CommitImport::list_applied() {
-  std::unordered_set<std::string> applied = list_known_applied();
+  std::unordered_set<std::string> applied = list_known_applied(overlay_);
   auto unit = WARREN_TRY(overlay_.upper.begin(UnitAccess::kRead));
   std::vector<std::string> paths = WARREN_TRY(list_applied_paths(overlay_.upper));
   applied.insert(paths.begin(), paths.end());

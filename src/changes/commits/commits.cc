@@ -19,6 +19,7 @@ namespace warren {
 namespace {
 
 constexpr const char* kGitDir = "/.git";
+constexpr const char* kGitHead = "/.git/HEAD";
 
 // A branch or tag of the repository that contains the commit; "" if there is none.
 Result<std::string> find_ref_with(Git& git, const std::string& commit) {
@@ -54,13 +55,33 @@ std::vector<AgentBranch> list_merged(const GitHeads& agent, const std::optional<
   return found;
 }
 
+constexpr const char* kAsFiles = "--no-commits applies the changes as files";
+
+// Whether the agent has no repository of its own to look at, and has not made it so: it was hidden from it, or the base
+// is a linked worktree, which has a file that says where its repository is.
+Result<bool> has_no_repository(const AgentOverlay& overlay) {
+  bool is_hidden = std::any_of(overlay.hidden.begin(), overlay.hidden.end(),
+                               [](const std::string& path) { return is_at_or_below(kGitHead, path); });
+  if (is_hidden) return true;
+  Result<Attributes> node = lstat(overlay.merged, kGitDir);
+  Result<Attributes> in_base = lstat(overlay.base, kGitDir);
+  if (!node.ok() || !in_base.ok() || !node->is_file() || !in_base->is_file()) return false;
+  std::string text = WARREN_TRY(read_file(overlay.merged, kGitDir, {.size_bytes_max = limits::kGitRefBytes}));
+  std::string of_base = WARREN_TRY(read_file(overlay.base, kGitDir, {.size_bytes_max = limits::kGitRefBytes}));
+  return text == of_base;
+}
+
 }  // namespace
 
 Result<std::optional<AgentCommits>> find_commits(const AgentOverlay& overlay) {
   std::optional<AgentCommits> none;
   std::optional<GitHeads> agent = WARREN_TRY(find_git_heads(overlay.merged, kGitDir));
   std::optional<GitHeads> base = WARREN_TRY(find_base_heads(overlay));
-  if (!agent || !base) return none;
+  if (!base) return none;
+  if (!agent) {
+    if (WARREN_TRY(has_no_repository(overlay))) return none;
+    return Error(Code::kCorrupt, "the agent's repository has no HEAD that can be read", kAsFiles);
+  }
   std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(overlay));
   AgentCommits commits{.start = overlay.note ? overlay.note->commit : "", .head = agent->commit, .brings = {}};
   if (pinned) commits.start = pinned->head;
@@ -73,7 +94,7 @@ Result<std::optional<AgentCommits>> find_commits(const AgentOverlay& overlay) {
                  fmt::format("the agent's repository has more than {} branches with other commits than "
                              "the base",
                              limits::kGitNewBranches),
-                 "--no-commits applies the changes as files");
+                 kAsFiles);
   }
   Git git(overlay.base_path);
   for (AgentBranch& one : candidates) {
@@ -86,6 +107,17 @@ Result<std::optional<AgentCommits>> find_commits(const AgentOverlay& overlay) {
   if (may_be_squashed) commits.is_head_squashed = WARREN_TRY(is_in_head_otherwise(git, commits.head));
   if (!is_moved && commits.brings.empty()) return none;
   return std::optional(std::move(commits));
+}
+
+Result<bool> has_lost_head(const AgentOverlay& overlay) {
+  std::optional<GitHeads> agent = WARREN_TRY(find_git_heads(overlay.merged, kGitDir));
+  if (!agent || !agent->commit.empty()) return false;
+  std::optional<GitHeads> base = WARREN_TRY(find_base_heads(overlay));
+  if (!base || base->commit.empty()) return false;
+  // An agent can write the pinned state, but not the note.
+  if (overlay.note && !overlay.note->commit.empty()) return true;
+  std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(overlay));
+  return pinned ? !pinned->head.empty() : !overlay.note;
 }
 
 CommitImport::CommitImport(const AgentOverlay& overlay, ScratchDir scratch, std::shared_ptr<const ScratchDir> objects,
@@ -105,8 +137,7 @@ CommitImport::CommitImport(const AgentOverlay& overlay, ScratchDir scratch, std:
 Error CommitImport::damaged(const Captured& git) { return damaged(trimmed(git.errors, kWhitespace)); }
 
 Error CommitImport::damaged(std::string_view why) {
-  return Error(Code::kCorrupt, fmt::format("the agent's commits are incomplete or damaged: {}", why),
-               "--no-commits applies the changes as files");
+  return Error(Code::kCorrupt, fmt::format("the agent's commits are incomplete or damaged: {}", why), kAsFiles);
 }
 
 Result<std::unique_ptr<CommitImport>> CommitImport::prepare(const AgentOverlay& overlay, const AgentCommits& found,
@@ -131,7 +162,7 @@ Result<std::unique_ptr<CommitImport>> CommitImport::prepare(const AgentOverlay& 
     return Error(Code::kInvalid,
                  fmt::format("git does not take {} for your repository{}{}", quote(overlay.base_path + "/.git"),
                              why.empty() ? "" : ": ", why),
-                 "--no-commits applies the changes as files");
+                 kAsFiles);
   }
   made->is_head_squashed_ = found.is_head_squashed && head == found.head;
   made->git_dir_ = WARREN_TRY(made->base_.ask({"rev-parse", "--absolute-git-dir"}));

@@ -46,8 +46,12 @@ struct AgentCommits {
 };
 
 // nullopt if the agent has made no commits and its HEAD is where it was, or the base is not the top of a repository.
-// Runs git only if the references of agent and base differ: kNotFound without git.
+// Runs git only if the references of agent and base differ: kNotFound without git. kCorrupt if the agent's repository
+// has no HEAD that can be read.
 Result<std::optional<AgentCommits>> find_commits(const AgentOverlay& overlay);
+
+// Whether the agent's HEAD names no commit, although it did at the session's start: what it has committed is not known.
+Result<bool> has_lost_head(const AgentOverlay& overlay);
 
 // What helps if a branch has commits of its own.
 inline constexpr const char* kTakeOtherBranch =
@@ -168,7 +172,6 @@ class CommitImport {
   Result<std::string> find_arrival(const std::string& common);
   Result<Beyond> sort_candidates(const std::unordered_map<std::string, Candidate>& candidates, bool is_base_behind);
   Result<std::unordered_set<std::string>> list_applied();
-  std::unordered_set<std::string> list_known_applied() const;
   Result<std::vector<std::string>> list_published();
   Result<std::vector<std::string>> list_untracked(const std::vector<std::string>& paths);
   Result<std::unordered_set<std::string>> list_changed_since(const std::string& from);
@@ -207,6 +210,15 @@ class CommitImport {
   Git base_;                       // the base's repository
   Git joined_;                     // the same, with the objects of the quarantine
 };
+
+// If the agent's commits cannot be looked at: paths of changes that may take back uncommitted work of the user's,
+// because the base's file is not as in its HEAD, or that is not known. Not what is this agent's, or ignored in the
+// base.
+std::vector<std::string> list_work_in_doubt(const AgentOverlay& overlay, const std::vector<TreeChange>& changes);
+
+// What the base has from this agent, as far as is known for certain: by the records that no agent can write, and not by
+// the list in the session (list_applied_paths), so that an agent cannot keep a question from being asked.
+std::unordered_set<std::string> list_known_applied(const AgentOverlay& overlay);
 
 // Files that the agent removed after it had committed them, and that the base never had: their names stay removed when
 // the commits are merged.

@@ -48,7 +48,7 @@ Result<std::vector<std::string>> CommitImport::list_published() {
       {"diff-tree", "--stdin", "--root", "-r", "-c", "-z", "--raw", "--no-abbrev", "--no-commit-id", "--no-renames"},
       commits + "\n"));
   Versions versions = list_versions(split_at_nul(listed));
-  std::unordered_set<std::string> applied = list_known_applied();
+  std::unordered_set<std::string> applied = list_known_applied(overlay_);
   std::vector<std::string> paths;
   auto tree = WARREN_TRY(HostTree::open(overlay_.base_path));
   for (const auto& [name, ids] : versions) {

@@ -56,6 +56,24 @@ bool may_take_back(const TreeChange& change) {
   return is_plain && is_there && !is_in_git_dir(change.path);
 }
 
+// All of them before the base's first commit.
+Result<std::unordered_set<std::string>> list_unlike_base_head(Git base, const std::string& dir,
+                                                              const std::vector<std::string>& names) {
+  std::unordered_set<std::string> found;
+  if (names.empty()) return found;
+  Entries in_head;
+  for (const std::string& name : names) in_head[name] = "";
+  if (WARREN_TRY(has_head(base))) in_head = WARREN_TRY(list_commit_entries(base, "HEAD", names));
+  Entries here = WARREN_TRY(list_work_tree_entries(base, dir, names));
+  for (const std::string& name : names) {
+    auto head = in_head.find(name);
+    auto file = here.find(name);
+    bool is_same = head != in_head.end() && file != here.end() && head->second == file->second;
+    if (!is_same) found.insert(name);
+  }
+  return found;
+}
+
 }  // namespace
 
 Result<std::unordered_set<std::string>> CommitImport::list_changed_since(const std::string& from) {
@@ -77,17 +95,7 @@ Result<std::unordered_set<std::string>> CommitImport::list_to_merge() {
 }
 
 Result<std::unordered_set<std::string>> CommitImport::list_uncommitted(const std::vector<std::string>& names) {
-  std::unordered_set<std::string> found;
-  if (names.empty()) return found;
-  Entries in_head = WARREN_TRY(list_commit_entries(base_, "HEAD", names));
-  Entries here = WARREN_TRY(list_work_tree_entries(base_, overlay_.base_path, names));
-  for (const std::string& name : names) {
-    auto head = in_head.find(name);
-    auto file = here.find(name);
-    bool is_same = head != in_head.end() && file != here.end() && head->second == file->second;
-    if (!is_same) found.insert(name);
-  }
-  return found;
+  return list_unlike_base_head(base_, overlay_.base_path, names);
 }
 
 // Names of files that the agent's commits change, whatever they are compared with: merging them is what changes the
@@ -105,7 +113,7 @@ Result<std::unordered_set<std::string>> CommitImport::list_committed_otherwise()
 Status CommitImport::mark_taken_back(std::vector<TreeChange>& changes) {
   bool has_any = std::any_of(changes.begin(), changes.end(), may_take_back);
   if (head_.empty() || !has_any) return Ok{};
-  std::unordered_set<std::string> own = list_known_applied();
+  std::unordered_set<std::string> own = list_known_applied(overlay_);
   std::unordered_set<std::string> committed = WARREN_TRY(list_committed_otherwise());
   std::vector<std::string> names;
   for (const TreeChange& change : changes) {
@@ -126,13 +134,32 @@ Status CommitImport::mark_taken_back(std::vector<TreeChange>& changes) {
   }
   if (candidates.empty()) return Ok{};
   std::unordered_set<std::string> dirty = WARREN_TRY(list_dirty_candidates(candidates));
-  IgnoredPaths ignored = WARREN_TRY(find_ignored(overlay_, changes, Rules::kAgent));
+  IgnoredPaths ignored = WARREN_TRY(find_ignored(overlay_, changes, Rules::kBase));
   for (TreeChange& change : changes) {
     std::string name = change.path.substr(1);
     bool is_as_in_head = candidates.contains(name) && !dirty.contains(name);
     if (is_as_in_head && may_take_back(change) && !ignored.contains(change.path)) change.takes_back_work = true;
   }
   return Ok{};
+}
+
+std::vector<std::string> list_work_in_doubt(const AgentOverlay& overlay, const std::vector<TreeChange>& changes) {
+  std::unordered_set<std::string> own = list_known_applied(overlay);
+  std::vector<std::string> names;
+  for (const TreeChange& change : changes) {
+    if (may_take_back(change) && !own.contains(change.path)) names.push_back(change.path.substr(1));
+  }
+  std::vector<std::string> found;
+  if (names.empty()) return found;
+  auto unlike = list_unlike_base_head(Git(overlay.base_path), overlay.base_path, names);
+  Result<IgnoredPaths> ignored = find_ignored(overlay, changes, Rules::kBase);
+  for (const TreeChange& change : changes) {
+    if (!may_take_back(change) || own.contains(change.path)) continue;
+    bool is_work = unlike.ok() ? unlike->contains(change.path.substr(1)) : change.before.has_value();
+    bool is_new = found.empty() || found.back() != change.path;
+    if (is_work && is_new && !(ignored.ok() && ignored->contains(change.path))) found.push_back(change.path);
+  }
+  return found;
 }
 
 }  // namespace warren

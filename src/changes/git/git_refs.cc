@@ -181,8 +181,10 @@ Result<std::optional<GitHeads>> find_git_heads(FileSystem& fs, const std::string
     head = WARREN_TRY(find_line(fs, fmt::format("{}/{}{}", dir, kHeads, heads.branch)));
   }
   if (heads.branch.empty()) return none;
+  // A file with other content is damaged, and a packed reference of that name does not count.
+  bool is_damaged = head && !is_object_id(*head);
   auto found = heads.branches.find(heads.branch);
-  if (found != heads.branches.end()) heads.commit = found->second;
+  if (found != heads.branches.end() && !is_damaged) heads.commit = found->second;
   return std::optional(std::move(heads));
 }
 

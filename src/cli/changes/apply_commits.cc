@@ -165,8 +165,7 @@ void print_foreign(Context& context, const AgentOverlay& overlay, const AgentCom
   bool has_new = !found.brings.empty() && found.brings.front().commit == found.head;
   if (!has_new) return;
   auto import = CommitImport::prepare(overlay, found, found.head, left_out);
-  if (!import.ok()) return;  // apply says what is wrong with them
-  Result<CommitImport::Beyond> beyond = (*import)->look_beyond(changes);
+  Result<CommitImport::Beyond> beyond = import.ok() ? (*import)->look_beyond(changes) : std::move(import).take_error();
   if (!beyond.ok()) {
     context.err.print("cannot tell what the commits contain: {}\n", context.err.name(beyond.error().message()));
   } else if (is_notable(*beyond)) {
@@ -176,15 +175,25 @@ void print_foreign(Context& context, const AgentOverlay& overlay, const AgentCom
 
 struct ImportedHead {
   AgentCommits found;
-  std::unique_ptr<CommitImport> import;  // nullptr if the agent has committed nothing, or the commits are damaged
+  std::unique_ptr<CommitImport> import;  // nullptr if the agent has committed nothing
 };
 
-ImportedHead import_head(const AgentOverlay& overlay, const std::vector<TreeChange>& all) {
-  Result<std::optional<AgentCommits>> found = find_commits(overlay);
-  if (!found.ok() || !*found || (*found)->head.empty()) return {};
-  auto import = CommitImport::prepare(overlay, **found, (*found)->head, all);
-  if (!import.ok()) return {};
-  return {.found = **std::move(found), .import = std::move(*import)};
+Error lost_head() { return Error(Code::kCorrupt, "the HEAD of the agent's repository names no commit any more"); }
+
+// An error if it cannot be known what the agent has committed.
+Result<ImportedHead> import_head(const AgentOverlay& overlay, const std::vector<TreeChange>& all) {
+  ImportedHead head;
+  std::optional<AgentCommits> found = WARREN_TRY(find_commits(overlay));
+  bool has_head = found && !found->head.empty();
+  if (!has_head && WARREN_TRY(has_lost_head(overlay))) return lost_head();
+  if (!has_head) return head;
+  head.import = WARREN_TRY(CommitImport::prepare(overlay, *found, found->head, all));
+  head.found = *std::move(found);
+  return head;
+}
+
+WorkInDoubt doubt_work(const AgentOverlay& overlay, const std::vector<TreeChange>& changes, const Error& why) {
+  return {.paths = list_work_in_doubt(overlay, changes), .why = why.message()};
 }
 
 void print_strays(Context& context, const AgentOverlay& overlay, const std::vector<TreeChange>& left_out) {
@@ -288,20 +297,37 @@ Status compare_with_commits(const Arguments& args, const AgentOverlay& overlay, 
   return Ok{};
 }
 
-void mark_taken_back(const AgentOverlay& overlay, std::vector<TreeChange>& all) {
-  ImportedHead head = import_head(overlay, all);
-  if (head.import) head.import->mark_taken_back(all).ignore("files can be applied although the commits are damaged");
+WorkInDoubt mark_taken_back(const AgentOverlay& overlay, std::vector<TreeChange>& all) {
+  Result<ImportedHead> head = import_head(overlay, all);
+  if (!head.ok()) return doubt_work(overlay, all, head.error());
+  Status marked = head->import ? head->import->mark_taken_back(all) : Status(Ok{});
+  return marked.ok() ? WorkInDoubt() : doubt_work(overlay, all, marked.error());
 }
 
-void mark_by_commits(const AgentOverlay& overlay, std::vector<TreeChange>& all) {
-  ImportedHead head = import_head(overlay, all);
-  if (!head.import) return;
+Result<WorkInDoubt> mark_taken_back(const AgentOverlay& overlay, CommitsPlan& plan, std::vector<TreeChange>& changes) {
+  bool has_head = !plan.found.head.empty();
+  if (!has_head && WARREN_TRY(has_lost_head(overlay))) return doubt_work(overlay, changes, lost_head());
+  WARREN_TRY(plan.import->mark_taken_back(changes));
+  return WorkInDoubt();
+}
+
+WorkInDoubt mark_by_commits(const AgentOverlay& overlay, std::vector<TreeChange>& all) {
+  Result<ImportedHead> head = import_head(overlay, all);
+  if (!head.ok()) return doubt_work(overlay, all, head.error());
+  if (!head->import) return WorkInDoubt();
   constexpr const char* kWhy = "`apply` says what is wrong with the commits";
-  head.import->mark_taken_back(all).ignore(kWhy);
+  Status marked = head->import->mark_taken_back(all);
   std::vector<TreeChange> sorted = all;  // sorting sets what the changes are compared with
-  mark_sorted(*head.import, sorted).ignore(kWhy);
-  mark_by_merged(overlay, head.found, *head.import, sorted).ignore(kWhy);
+  mark_sorted(*head->import, sorted).ignore(kWhy);
+  mark_by_merged(overlay, head->found, *head->import, sorted).ignore(kWhy);
   for (std::size_t i = 0; i < all.size(); ++i) all[i].is_in_commits = sorted[i].is_in_commits;
+  return marked.ok() ? WorkInDoubt() : doubt_work(overlay, all, marked.error());
+}
+
+void print_work_in_doubt(Context& context, const WorkInDoubt& doubt) {
+  if (doubt.paths.empty()) return;
+  context.err.print("cannot tell whether changes revert your uncommitted work in {}: {}\n",
+                    context.err.name(listed(doubt.paths)), context.err.name(doubt.why));
 }
 
 Result<bool> agrees_to_foreign(Context& context, const Arguments& args, const CommitsPlan& plan) {

@@ -76,10 +76,14 @@ void take_files(CommitsPlan& plan, const std::vector<TreeChange>& changes, const
 Status compare_with_commits(const Arguments& args, const AgentOverlay& overlay, CommitsPlan& plan,
                             std::vector<TreeChange>& changes);
 // Marks the changes that take back uncommitted work of the user's, if the agent has committed: what git put aside for
-// that is not meant for the base. Marks nothing if the commits are damaged. `all`: with those in .git.
-void mark_taken_back(const AgentOverlay& overlay, std::vector<TreeChange>& all);
-// The same for a list that is shown, with TreeChange::is_in_commits, also for what merged sessions have committed.
-void mark_by_commits(const AgentOverlay& overlay, std::vector<TreeChange>& all);
+// that is not meant for the base. Returns what may do so, if that cannot be known. `all`: with those in .git.
+WorkInDoubt mark_taken_back(const AgentOverlay& overlay, std::vector<TreeChange>& all);
+// The same for what a plan writes as files.
+Result<WorkInDoubt> mark_taken_back(const AgentOverlay& overlay, CommitsPlan& plan, std::vector<TreeChange>& changes);
+// The same as the first for a list that is shown, with TreeChange::is_in_commits, also for what merged sessions have
+// committed.
+WorkInDoubt mark_by_commits(const AgentOverlay& overlay, std::vector<TreeChange>& all);
+void print_work_in_doubt(Context& context, const WorkInDoubt& doubt);  // on standard error
 // Whether the user agrees to commits that contain work of others, or untracked files of theirs: there is none, --yes is
 // given, or they say so now. Without a terminal it is an error that names the option.
 Result<bool> agrees_to_foreign(Context& context, const Arguments& args, const CommitsPlan& plan);

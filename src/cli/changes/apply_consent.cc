@@ -1,6 +1,8 @@
 #include "cli/changes/apply_consent.h"
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -160,21 +162,28 @@ Result<bool> agrees_to_unfinished(Context& context, const ApplyQuestion& questio
   return agrees;
 }
 
-std::optional<ApplyQuestion> find_taken_back_question(const Arguments& args, const std::vector<TreeChange>& changes) {
+std::optional<ApplyQuestion> find_taken_back_question(const Arguments& args, const std::vector<TreeChange>& changes,
+                                                      const WorkInDoubt& doubt) {
   constexpr std::size_t kNamed = 5;
   if (args.has("yes")) return std::nullopt;
   ApplyQuestion question{.about = "work", .why = {}, .agree = "--yes", .files = {}};
+  std::unordered_set<std::string_view> in_doubt(doubt.paths.begin(), doubt.paths.end());
   std::vector<std::string> paths;
   for (const TreeChange& change : changes) {
-    bool is_new = change.takes_back_work && (paths.empty() || paths.back() != change.path);
+    bool is_work = change.takes_back_work || in_doubt.contains(change.path);
+    bool is_new = is_work && (paths.empty() || paths.back() != change.path);
     if (!is_new) continue;
     paths.push_back(change.path);
     question.files.push_back({.path = change.path, .runs = {}});
   }
   if (paths.empty()) return std::nullopt;
-  question.why = fmt::format("{} revert your uncommitted work to the session's last commit: {}",
-                             paths.size() == 1 ? "1 change would" : fmt::format("{} changes would", paths.size()),
-                             listed_names(paths, kNamed));
+  std::string count = paths.size() == 1 ? "1 change" : fmt::format("{} changes", paths.size());
+  std::string names = listed_names(paths, kNamed);
+  question.why = fmt::format("{} would revert your uncommitted work to the session's last commit: {}", count, names);
+  if (!doubt.paths.empty()) {
+    question.why =
+        fmt::format("{} may revert your uncommitted work: {}; that cannot be known: {}", count, names, doubt.why);
+  }
   return question;
 }
 

@@ -46,9 +46,16 @@ std::optional<ApplyQuestion> find_unfinished_question(const Arguments& args, con
 // Whether the user agrees to it now. Without a terminal it is an error that names the option.
 Result<bool> agrees_to_unfinished(Context& context, const ApplyQuestion& question);
 
-// About changes that take back uncommitted work of the user's (TreeChange::takes_back_work). nullopt if there are none,
-// and with --yes.
-std::optional<ApplyQuestion> find_taken_back_question(const Arguments& args, const std::vector<TreeChange>& changes);
+// Changes that may take back uncommitted work of the user's.
+struct WorkInDoubt {
+  std::vector<std::string> paths;
+  std::string why;  // it is not known
+};
+
+// About changes that take back uncommitted work of the user's (TreeChange::takes_back_work), or that may. nullopt if
+// there are none, and with --yes.
+std::optional<ApplyQuestion> find_taken_back_question(const Arguments& args, const std::vector<TreeChange>& changes,
+                                                      const WorkInDoubt& doubt);
 // Whether the user agrees to it now. Without a terminal it is an error that names the option.
 Result<bool> agrees_to_taken_back(Context& context, const ApplyQuestion& question);
 

@@ -203,21 +203,22 @@ Result<ApplyReport> write_all(const Arguments& args, OverlayAgent& opened, std::
 
 Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent& opened,
                           std::vector<TreeChange> changes, ApplyOptions options, CommitsPlan* commits,
-                          const std::optional<ApplyQuestion>& unfinished) {
+                          const std::optional<ApplyQuestion>& unfinished, const WorkInDoubt& doubt) {
   if (std::string state = state_of_apply(changes, commits); !is_wanted_state(args, state)) {
     return refuse_state(context, args, state);
   }
   bool asks = args.has("interactive");
   bool has_any = !changes.empty() || (commits != nullptr && commits->writes_branches());
   bool writes = has_any && !args.has("dry-run");
-  bool has_agreed = asks && !args.has(kOnScreen);  // to each of them
-  std::optional<ApplyQuestion> taken_back = find_taken_back_question(args, changes);
+  bool has_agreed = asks && !args.has(kOnScreen);                 // to each of them
+  bool has_agreed_to_revert = has_agreed && doubt.paths.empty();  // the dialog does not mark what is in doubt
+  std::optional<ApplyQuestion> taken_back = find_taken_back_question(args, changes, doubt);
   std::vector<ApplyQuestion> questions;
   if (has_any && args.has("dry-run")) {
     questions =
         WARREN_TRY(list_questions(args, opened.overlay, changes, asks ? AskAbout::kBase : AskAbout::kBaseAndPrograms));
     if (unfinished) questions.push_back(*unfinished);
-    if (taken_back && !has_agreed) questions.push_back(*taken_back);
+    if (taken_back && !has_agreed_to_revert) questions.push_back(*taken_back);
     if (commits != nullptr) add_foreign_question(args, *commits, questions);
   }
   if (writes && !WARREN_TRY(agrees_to_base(context, args, opened.overlay))) return Exit::kFailed;
@@ -230,7 +231,7 @@ Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent&
       return Exit::kFailed;
     }
   }
-  bool asks_for_work = writes && taken_back && !has_agreed;
+  bool asks_for_work = writes && taken_back && !has_agreed_to_revert;
   if (asks_for_work && !WARREN_TRY(agrees_to_taken_back(context, *taken_back))) return Exit::kFailed;
   if (writes && !has_agreed && !changes.empty() &&
       !WARREN_TRY(agrees_to_programs(context, args, opened.overlay, changes)))
@@ -365,7 +366,8 @@ Status check_named(const AgentOverlay& overlay, const std::vector<TreeChange>& a
 Result<Exit> apply_selected(Context& context, const Arguments& args, OverlayAgent& opened, int targets) {
   std::vector<TreeChange> all = WARREN_TRY(list_changes(opened.overlay));
   std::optional<CommitsPlan> commits = WARREN_TRY(plan_commits(args, opened, all));
-  if (!commits && targets == 0) mark_taken_back(opened.overlay, all);
+  WorkInDoubt doubt;
+  if (!commits && targets == 0) doubt = mark_taken_back(opened.overlay, all);
   std::optional<GitUnderWay> git = WARREN_TRY(find_git_under_way(opened.overlay, all));
   std::vector<std::string> paths = WARREN_TRY(paths_of(args, opened.overlay));
   print_left_out_folders(context.err, leave_out_agent_folders(all, paths));
@@ -386,11 +388,11 @@ Result<Exit> apply_selected(Context& context, const Arguments& args, OverlayAgen
   std::optional<std::vector<TreeChange>> changes =
       WARREN_TRY(choose(context, args, opened.overlay, all, filter_of(paths, excluded_of(args)), plan, options));
   if (!changes) return Exit::kFailed;
-  if (plan != nullptr) WARREN_TRY(plan->import->mark_taken_back(*changes));
+  if (plan != nullptr) doubt = WARREN_TRY(mark_taken_back(opened.overlay, *plan, *changes));
   std::optional<ApplyQuestion> unfinished = find_unfinished_question(args, git, *changes);
   if (git && (targets == 1 || args.has("yes"))) context.err.line(context.err.name(describe_under_way(*git)));
   if (targets == 1) return write_elsewhere(context, args, opened.overlay, *changes, options.privileged);
-  return apply_chosen(context, args, opened, *std::move(changes), std::move(options), plan, unfinished);
+  return apply_chosen(context, args, opened, *std::move(changes), std::move(options), plan, unfinished, doubt);
 }
 
 Result<Exit> run_apply(Context& context, const Arguments& given) {

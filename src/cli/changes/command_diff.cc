@@ -163,7 +163,7 @@ Result<ShownDiff> show_one(Context& context, const Arguments& args) {
   }
   std::vector<std::string> paths = WARREN_TRY(paths_of(args, opened.overlay));
   std::vector<TreeChange> all = WARREN_TRY(list_changes(opened.overlay));
-  mark_by_commits(opened.overlay, all);
+  print_work_in_doubt(context, mark_by_commits(opened.overlay, all));
   Selection selection(all);
   selection.take_if(filter_of(with_exact_names(paths, all), excluded_of(args)));
   std::vector<TreeChange> changes = selection.list();
