@@ -44,13 +44,13 @@ Result<SessionSummary> summarise_session(const SessionDir& session, Clock& clock
   summary.files = WARREN_TRY(list_files(opened.overlay, changes));
   if (in_git.empty()) return summary;
   if (!ignored.empty()) summary.left.emplace_back(kIgnoredFiles);
-  // What cannot be looked at counts.
-  summary.has_commits = !commits.ok() || (*commits && !(*commits)->brings.empty());
+  summary.has_commits = commits.ok() && *commits && !(*commits)->brings.empty();
   bool is_empty_else = summary.is_empty();
   Result<StrayObjects> strays = find_stray_objects(opened.overlay, in_git);
-  bool has_strays = !strays.ok() || strays->commits > 0;  // an object may be damaged: then they count
+  // What cannot be looked at counts.
   summary.has_git_objects = !strays.ok() || strays->are_alone;
-  if (has_strays) summary.left.emplace_back("commits on no branch");
+  if (!commits.ok() || !strays.ok()) summary.left.emplace_back("commits that cannot be looked at");
+  else if (strays->commits > 0) summary.left.emplace_back("commits on no branch");
   else if (summary.has_git_objects && is_empty_else) summary.left.emplace_back("staged content of git");
   bool may_be_taken_back = summary.is_empty() && commits.ok() && *commits;
   if (may_be_taken_back && WARREN_TRY(has_taken_back(opened.overlay, **commits, changes, in_git)))

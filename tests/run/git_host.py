@@ -69,7 +69,9 @@ class Settings(Host):
         self.inside(f"echo 2 > file; {COMMIT} loose", session="loose")
         self.inside(f"echo 3 > file; {COMMIT} packed; git repack -qd", session="packed")
         for session in ("loose", "packed"):
-            self.assertNotIn("commits on no branch", self.warren("sessions"))
+            listed = self.warren("sessions")
+            self.assertNotIn("commits on no branch", listed)
+            self.assertNotIn("cannot be looked at", listed)
             self.assertIn(f"branch warren/{session}: 1 commit", self.apply(session))
 
     def test_commits_arrive_with_a_colon_in_the_name_of_the_temporary_directory(self):

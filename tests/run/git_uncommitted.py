@@ -156,6 +156,18 @@ class Damaged(Uncommitted):
                 self.assertEqual(self.asked("--no-commits"), [])
                 self.assertNotIn("uncommitted work", self.warren("diff", "session:s"))
 
+    def test_commits_that_cannot_be_looked_at_are_not_called_something_else(self):
+        for name in ("pack", "missing", "garbage", "removed", "limit"):
+            with self.subTest(name):
+                self.world.warren("sessions", "delete", "s", "--yes")
+                self.inside(f"echo 2 > other; {BOT} commit -qam two; echo 1 > other; {self.DAMAGE[name][0]}", options=("--keep",))
+                listed = self.warren("sessions")
+                self.assertIn("commits that cannot be looked at", listed)
+                self.assertNotIn("staged", listed)
+                self.assertNotIn("on no branch", listed)
+                self.assertIn("cannot tell what", self.warren("diff", "session:s"))
+                self.warren("apply", "session:s", status=1)
+
     def test_a_repository_that_never_had_a_commit_is_not_damaged(self):
         shutil.rmtree(self.base / ".git")
         self.git("init", "-q", "-b", "main", ".")
