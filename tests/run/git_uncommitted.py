@@ -177,6 +177,64 @@ class Damaged(Uncommitted):
         self.assertEqual(self.asked(), [])
 
 
+class Stashed(Uncommitted):
+    """What only a stash of the user's has."""
+
+    def setUp(self):
+        super().setUp()
+        self.git("stash", "push", "-qu")
+
+    def check(self, script, *paths, words=()):
+        self.inside(script)
+        said = f"the commits contain what only a stash of yours has: {', '.join(paths)}: look"
+        if not words:
+            self.assertIn(said, self.warren("diff", "session:s"))
+        self.assertIn(said, self.warren("apply", "session:s", *words, status=1))
+        self.assertEqual(self.git("branch", "--list"), "* main")
+        plan = self.plan(*words)
+        self.assertEqual((plan["commits"]["your_stashed"], [one["about"] for one in plan["asks"]]), (list(paths), ["commits"]))
+        self.assertIn(said, self.warren("apply", "session:s", "--yes", *words))
+
+    def test_untracked_and_tracked_files_of_it(self):
+        self.check(f"git stash pop -q; git add -A; {BOT} commit -qm all", "/file", "/scratch")
+
+    def test_those_of_an_older_one_in_an_earlier_commit(self):
+        (self.base / "file").write_text("something else\n")
+        self.git("stash", "push", "-q")
+        self.check(f"git checkout -q 'stash@{{1}}^3' -- scratch; {BOT} commit -qm oops; git rm -q --cached scratch; {BOT} commit -qm again; "
+                   f"rm scratch; echo 2 > other; {BOT} commit -qm two other", "/scratch")
+
+    def test_under_another_name(self):
+        self.check(f"git show 'stash@{{0}}^3:scratch' > copy; git add copy; {BOT} commit -qm copy", "/copy")
+
+    def test_a_file_that_was_staged(self):
+        (self.base / "secret").write_text("secret\n")
+        self.git("add", "secret")
+        self.git("stash", "push", "-q")
+        self.check(f"git stash pop -q; {BOT} commit -qm secret", "/secret")
+
+    def test_the_commits_of_it(self):
+        self.check(f"git reset -q --hard stash; echo 2 > other; {BOT} commit -qm two other", "/file", "/scratch", words=("--commits",))
+
+    def test_the_excluded_files_in_the_commits_of_it_are_named(self):
+        self.inside(f"git reset -q --hard stash; echo 2 > other; {BOT} commit -qm two other")
+        self.assertIn("excluded, but in the commits: /scratch", self.warren("apply", "session:s", "--exclude", "scratch", "--yes"))
+
+    def test_nothing_is_asked_about_what_is_elsewhere_too_or_the_agents(self):
+        (self.base / "empty").write_text("")
+        (self.base / "copy").write_text("1\n")  # as other is
+        self.git("stash", "push", "-qu")
+        self.inside(f"touch empty; cp other copy; echo own > own; {BOT} stash -qu; git stash apply -q; git add -A; {BOT} commit -qm all")
+        self.assertEqual(self.asked(), [])
+        self.assertNotIn("stash of yours", self.warren("apply", "session:s"))
+
+    def test_work_that_the_user_has_taken_out_of_it_is_uncommitted_work(self):
+        self.git("stash", "apply", "-q")
+        self.inside(f"git add file; {BOT} commit -qm file")
+        said = self.warren("apply", "session:s")
+        self.assertIn("the commits contain your uncommitted work: /file: look", said)
+
+
 class Committed(Uncommitted):
     def test_untracked_files_in_the_commits_are_named_and_asked_about(self):
         self.inside(f"echo 1 > mine; git add .; {BOT} commit -qm all")

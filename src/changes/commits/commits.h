@@ -108,6 +108,8 @@ class CommitImport {
     // too: they would be published with the branch. So would those that any of the commits has, not only the last one.
     std::vector<std::string> uncommitted;
     std::vector<std::string> untracked;
+    // Any of the commits has them as only a stash of the user's has a file, under whatever name.
+    std::vector<std::string> stashed;
   };
   Result<Beyond> look_beyond(const std::vector<TreeChange>& changes);
 
@@ -172,7 +174,11 @@ class CommitImport {
   Result<std::string> find_arrival(const std::string& common);
   Result<Beyond> sort_candidates(const std::unordered_map<std::string, Candidate>& candidates, bool is_base_behind);
   Result<std::unordered_set<std::string>> list_applied();
-  Result<std::vector<std::string>> list_published();
+  // "src/a" → the ids of its versions in the commits that are brought.
+  using Versions = std::unordered_map<std::string, std::unordered_set<std::string>>;
+  Result<Versions> list_brought_versions();
+  Result<std::vector<std::string>> list_published(const Versions& versions);
+  Result<std::vector<std::string>> list_stashed(const Versions& versions);
   Result<std::vector<std::string>> list_untracked(const std::vector<std::string>& paths);
   Result<std::unordered_set<std::string>> list_changed_since(const std::string& from);
   Result<std::unordered_set<std::string>> list_to_merge();

@@ -6,6 +6,8 @@
 
 #include <sys/stat.h>
 
+#include <fmt/format.h>
+
 #include "changes/commits/commits.h"
 #include "changes/git/raw_diff.h"
 #include "changes/git/work_tree_ids.h"
@@ -13,6 +15,8 @@
 
 namespace warren {
 namespace {
+
+constexpr const char* kStashes = "refs/stash";
 
 // "src/a" → the ids of its versions in commits.
 using Versions = std::unordered_map<std::string, std::unordered_set<std::string>>;
@@ -33,21 +37,53 @@ Versions list_versions(const std::vector<std::string>& parts) {
   return versions;
 }
 
+// Of the objects that only the user's stashes lead to: of each, the commit with its files, that of its index and, as a
+// third parent, that of untracked files.
+Result<std::unordered_set<std::string>> list_stashed_objects(Git& git) {
+  std::unordered_set<std::string> ids;
+  Captured newest = WARREN_TRY(git.run({"rev-parse", "--verify", "--quiet", kStashes}));
+  if (newest.status != 0) return ids;
+  std::string stashes = WARREN_TRY(git.ask({"log", "-g", "--format=%H", kStashes, "--"}));
+  std::string listed = WARREN_TRY(git.ask_with({"rev-list", "--objects", "--no-object-names", "--ignore-missing",
+                                                "--stdin", "--not", fmt::format("--exclude={}", kStashes), "--all"},
+                                               fmt::format("{}{}\n", newest.output, stashes)));
+  for_each_line(listed, [&](std::string_view id) { ids.emplace(id); });
+  // An empty file is nobody's.
+  std::string empty = WARREN_TRY(git.ask_with({"hash-object", "--stdin"}, ""));
+  ids.erase(empty);
+  return ids;
+}
+
 }  // namespace
+
+// Of all commits that the base does not have. What only its stash leads to is not published yet.
+Result<CommitImport::Versions> CommitImport::list_brought_versions() {
+  std::string commits =
+      WARREN_TRY(joined_.ask({"rev-list", commit_, "--not", fmt::format("--exclude={}", kStashes), "--all"}));
+  if (commits.empty()) return Versions();
+  std::string listed = WARREN_TRY(joined_.ask_with(
+      {"diff-tree", "--stdin", "--root", "-r", "-c", "-z", "--raw", "--no-abbrev", "--no-commit-id", "--no-renames"},
+      commits + "\n"));
+  return list_versions(split_at_nul(listed));
+}
+
+Result<std::vector<std::string>> CommitImport::list_stashed(const Versions& versions) {
+  std::vector<std::string> stashed;
+  if (versions.empty()) return stashed;
+  std::unordered_set<std::string> ids = WARREN_TRY(list_stashed_objects(joined_));
+  for (const auto& [name, own] : versions) {
+    bool is_stashed = std::any_of(own.begin(), own.end(), [&](const std::string& id) { return ids.contains(id); });
+    if (is_stashed) stashed.push_back("/" + name);
+  }
+  return stashed;
+}
 
 // Files of the base's work tree that its index does not have, and whose content a commit has, or that were there at the
 // start and are in a commit, though not in the last one. Not what this agent has applied. None before the base's first
 // commit: then no file is tracked yet.
-Result<std::vector<std::string>> CommitImport::list_published() {
+Result<std::vector<std::string>> CommitImport::list_published(const Versions& versions) {
   std::vector<std::string> published;
-  if (!WARREN_TRY(has_head(base_))) return published;
-  // The stash is not published, and has untracked files.
-  std::string commits = WARREN_TRY(joined_.ask({"rev-list", commit_, "--not", "--exclude=refs/stash", "--all"}));
-  if (commits.empty()) return published;
-  std::string listed = WARREN_TRY(joined_.ask_with(
-      {"diff-tree", "--stdin", "--root", "-r", "-c", "-z", "--raw", "--no-abbrev", "--no-commit-id", "--no-renames"},
-      commits + "\n"));
-  Versions versions = list_versions(split_at_nul(listed));
+  if (versions.empty() || !WARREN_TRY(has_head(base_))) return published;
   std::unordered_set<std::string> applied = list_known_applied(overlay_);
   std::vector<std::string> paths;
   auto tree = WARREN_TRY(HostTree::open(overlay_.base_path));
@@ -62,7 +98,7 @@ Result<std::vector<std::string>> CommitImport::list_published() {
   std::unordered_map<std::string, std::string> here = WARREN_TRY(hash_work_tree(base_, *tree, names));
   for (const std::string& name : names) {
     auto id = here.find(name);
-    bool is_same = id != here.end() && versions[name].contains(id->second);
+    bool is_same = id != here.end() && versions.at(name).contains(id->second);
     bool is_removed = !is_same && !WARREN_TRY(joined_.succeeds({"cat-file", "-e", commit_ + ":" + name}));
     if (is_same || (is_removed && WARREN_TRY(is_as_at_start("/" + name)))) published.push_back("/" + name);
   }
@@ -71,7 +107,8 @@ Result<std::vector<std::string>> CommitImport::list_published() {
 
 Result<CommitImport::Beyond> CommitImport::look_beyond(const std::vector<TreeChange>& changes) {
   Beyond beyond = WARREN_TRY(look_at_head(changes));
-  std::vector<std::string> published = WARREN_TRY(list_published());
+  Versions versions = WARREN_TRY(list_brought_versions());
+  std::vector<std::string> published = WARREN_TRY(list_published(versions));
   std::set<std::string> known(beyond.foreign.begin(), beyond.foreign.end());
   known.insert(beyond.untracked.begin(), beyond.untracked.end());
   for (std::string& path : published) {
@@ -80,6 +117,10 @@ Result<CommitImport::Beyond> CommitImport::look_beyond(const std::vector<TreeCha
     if (std::find(uncommitted.begin(), uncommitted.end(), path) == uncommitted.end()) uncommitted.push_back(path);
     beyond.untracked.push_back(std::move(path));
   }
+  known.insert(beyond.uncommitted.begin(), beyond.uncommitted.end());
+  beyond.stashed = WARREN_TRY(list_stashed(versions));
+  std::erase_if(beyond.stashed, [&](const std::string& path) { return known.contains(path); });
+  std::sort(beyond.stashed.begin(), beyond.stashed.end());
   std::sort(beyond.uncommitted.begin(), beyond.uncommitted.end());
   std::sort(beyond.untracked.begin(), beyond.untracked.end());
   return beyond;

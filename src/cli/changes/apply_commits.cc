@@ -68,7 +68,7 @@ void print_replaced(Output& out, const Arguments& args, const CommitsPlan& plan)
 
 // Whether they are brought only if the user agrees.
 bool is_suspicious(const CommitImport::Beyond& beyond) {
-  return !beyond.foreign.empty() || !beyond.reverted.empty() || !beyond.untracked.empty();
+  return !beyond.foreign.empty() || !beyond.reverted.empty() || !beyond.untracked.empty() || !beyond.stashed.empty();
 }
 
 bool is_notable(const CommitImport::Beyond& beyond) { return is_suspicious(beyond) || !beyond.uncommitted.empty(); }
@@ -91,6 +91,10 @@ std::string describe_foreign(const CommitImport::Beyond& beyond) {
   }
   if (!beyond.untracked.empty())
     text += fmt::format("; pushing the branch would publish files that you do not track: {}", listed(beyond.untracked));
+  if (!beyond.stashed.empty()) {
+    text += fmt::format("{}the commits contain what only a stash of yours has: {}", text.empty() ? "" : "; ",
+                        listed(beyond.stashed));
+  }
   return text + ": look at that before you merge";
 }
 
@@ -394,6 +398,9 @@ Json commits_json(const CommitsPlan& plan) {
   Json uncommitted = Json::array();
   for (const std::string& path : plan.beyond.uncommitted) uncommitted.push_back(printable(path));
   json["your_uncommitted"] = std::move(uncommitted);
+  Json stashed = Json::array();
+  for (const std::string& path : plan.beyond.stashed) stashed.push_back(printable(path));
+  json["your_stashed"] = std::move(stashed);
   Json running = Json::array();
   for (const SelfRunningFile& file : plan.self_running)
     running.push_back({{"path", printable(file.path)}, {"runs", file.runs}});

@@ -95,6 +95,7 @@ Status compare_with_merged(CommitsPlan& plan, std::vector<TreeChange>& changes, 
       append(plan.beyond.reverted, beyond.reverted);
       append(plan.beyond.uncommitted, beyond.uncommitted);
       append(plan.beyond.untracked, beyond.untracked);
+      append(plan.beyond.stashed, beyond.stashed);
     }
     CommitImport::Sorted in_other = WARREN_TRY(other.import->sort(changes));
     for (std::size_t i = 0; i < where.size(); ++i) {
