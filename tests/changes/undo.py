@@ -197,6 +197,19 @@ class Undo(Case):
         self.assertEqual((self.read("a"), self.w.lines()), ("USER\n2\n", []))
         self.assertEqual(self.fs("cat", "/a").decode(), "USER\n2\n")
 
+    def test_another_agent_whose_file_has_the_same_inode_has_applied_nothing(self):
+        self.fill(a="1\n")
+        self.write("/a", "2\n")
+        self.w.warren("apply", self.w.id)
+        self.w.warren("init", "--base", self.base, "b")
+        folder = self.w.home / ".agentfs"
+        os.rename(self.w.file, folder / "c.db")
+        (folder / "c.db").write_bytes((folder / "b.db").read_bytes())
+        self.assertIn("no apply of 'c' can be undone", self.w.fails("undo", "c"))
+        self.assertEqual((self.read("a"), self.kept("c")), ("2\n", []))
+        self.w.warren("undo", self.w.id)
+        self.assertEqual(self.read("a"), "1\n")
+
     def test_an_edit_under_another_name_of_a_file_with_conflict_markers_stays(self):
         for is_mounted in (False, True):
             with self.subTest(is_mounted=is_mounted):

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/agent.h"
 #include "agent/locate.h"
 #include "agent/sessions.h"
 #include "base/path.h"
@@ -16,6 +17,7 @@
 #include "cli/show/text.h"
 #include "cli/syntax/values.h"
 #include "os/files/host_files.h"
+#include "store/identity.h"
 
 namespace warren::cli {
 namespace {
@@ -59,7 +61,7 @@ void print_kept(Context& context, const Arguments& args, const std::vector<KeptA
 // An agent as the user named it: by its file or, if that is gone, by the name that it had.
 class NamedAgent {
  public:
-  static Result<NamedAgent> find(const std::string& id) {
+  static Result<NamedAgent> find(const std::string& id, Clock& clock) {
     NamedAgent agent;
     agent.id_ = id;
     Result<std::string> located = locate_agent(id);
@@ -67,6 +69,9 @@ class NamedAgent {
     if (!located.ok()) return agent;
     agent.file_ = WARREN_TRY(canonical_host_path(*located));
     agent.info_ = WARREN_TRY(find_host_file(*located));
+    Result<std::unique_ptr<Agent>> opened =
+        Agent::open({.id_or_path = *located, .mode = OpenMode::kReadOnly, .layers = Layers::kOwn}, clock);
+    if (opened.ok()) agent.identity_ = WARREN_TRY(find_identity((*opened)->store()));
     return agent;
   }
 
@@ -75,7 +80,8 @@ class NamedAgent {
   bool owns(const ApplyRecord& record) const {
     if (!file_) return record.label == id_ || session_id_of(record.label) == id_;
     bool is_same_file = info_ && record.inode == info_->st_ino && record.device == info_->st_dev;
-    return record.agent == *file_ || is_same_file;
+    bool is_other_agent = identity_ && !record.agent_identity.empty() && record.agent_identity != *identity_;
+    return record.agent == *file_ || (is_same_file && !is_other_agent);
   }
 
   // The agent file may have been moved since the apply.
@@ -88,6 +94,7 @@ class NamedAgent {
   std::string id_;
   std::optional<std::string> file_;
   std::optional<struct stat> info_;
+  std::optional<std::string> identity_;  // unknown if it cannot be opened
 };
 
 Result<std::vector<KeptApply>> list_of_agent(const NamedAgent& agent) {
@@ -129,17 +136,17 @@ Result<KeptApply> choose_kept_here() {
                which_one_hint(labels));
 }
 
-Result<UndoChoice> asked_undos(const Arguments& args) {
+Result<UndoChoice> asked_undos(Context& context, const Arguments& args) {
   if (std::optional<std::string> name = args.find("record")) {
     return UndoChoice([name = "-" + *name](const ApplyRecord& record) { return record.undoes.ends_with(name); });
   }
   if (!args.has("ID") && args.has("list")) return UndoChoice([](const ApplyRecord&) { return true; });
   if (!args.has("ID")) return applied_here();
-  NamedAgent agent = WARREN_TRY(NamedAgent::find(args.get("ID")));
+  NamedAgent agent = WARREN_TRY(NamedAgent::find(args.get("ID"), context.clock));
   return UndoChoice([agent = std::move(agent)](const ApplyRecord& record) { return agent.owns(record); });
 }
 
-Result<KeptApply> choose_kept(const Arguments& args) {
+Result<KeptApply> choose_kept(Context& context, const Arguments& args) {
   if (std::optional<std::string> name = args.find("record")) {
     std::vector<KeptApply> all = WARREN_TRY(list_kept());
     auto found = std::find_if(all.begin(), all.end(), [&](const KeptApply& kept) { return kept.name() == *name; });
@@ -148,7 +155,7 @@ Result<KeptApply> choose_kept(const Arguments& args) {
   }
   if (!args.has("ID")) return choose_kept_here();
   const std::string& id = args.get("ID");
-  NamedAgent agent = WARREN_TRY(NamedAgent::find(id));
+  NamedAgent agent = WARREN_TRY(NamedAgent::find(id, context.clock));
   std::vector<KeptApply> all = WARREN_TRY(list_of_agent(agent));
   auto found = std::find_if(all.begin(), all.end(),
                             [](const KeptApply& kept) { return kept.record.kind == RecordKind::kApply; });
@@ -166,10 +173,10 @@ Result<KeptApply> choose_kept(const Arguments& args) {
 // Finishes interrupted undos, and returns those that are what this command asks for: doing it again would undo one more
 // apply. Those of other agents in the same base must be finished before anything else is undone there.
 Result<std::vector<UndoRecovery>> recover_asked(Context& context, const Arguments& args) {
-  UndoChoice asked = WARREN_TRY(asked_undos(args));
+  UndoChoice asked = WARREN_TRY(asked_undos(context, args));
   std::optional<std::string> base;
   if (!args.has("list")) {
-    Result<KeptApply> kept = choose_kept(args);
+    Result<KeptApply> kept = choose_kept(context, args);
     if (kept.ok()) base = kept->record.base;
   }
   auto is_chosen = [&](const ApplyRecord& record) { return asked(record) || record.base == base; };
@@ -217,7 +224,7 @@ Result<Exit> undo_kept(Context& context, const Arguments& args, const KeptApply&
 Status list_undos(Context& context, const Arguments& args) {
   std::vector<KeptApply> all;
   if (args.has("ID")) {
-    NamedAgent agent = WARREN_TRY(NamedAgent::find(args.get("ID")));
+    NamedAgent agent = WARREN_TRY(NamedAgent::find(args.get("ID"), context.clock));
     all = WARREN_TRY(list_of_agent(agent));
   } else {
     all = WARREN_TRY(list_kept());
@@ -257,7 +264,7 @@ Result<Exit> run_undo(Context& context, const Arguments& args) {
     return is_finished ? Exit::kOk : Exit::kFailed;
   }
   if (!recovered.empty()) return end_undo_recovery(context, args, recovered, is_finished);
-  KeptApply kept = WARREN_TRY(choose_kept(args));
+  KeptApply kept = WARREN_TRY(choose_kept(context, args));
   if (std::optional<std::uint64_t> bytes = args.find_size("undo-size")) kept.record.undo.bytes_max = *bytes;
   return undo_kept(context, args, kept);
 }
