@@ -256,15 +256,6 @@ class Resources(Hostile):
         self.warren("apply", "session:s", "--no-commits", **small)
         self.assertEqual((self.base / "mine").read_text(), "1\n")
 
-    def test_a_name_in_gits_words_is_not_taken_for_a_lack_of_memory(self):
-        self.base = self.world.base = self.base.rename(self.base.with_name("out of memory"))
-        self.inside(f"echo 2 > file; {COMMIT} two")
-        os.chown(self.base, 1234, 1234)  # "fatal: detected dubious ownership in repository at '.../out of memory'"
-        self.assertNotIn("2048 MiB", self.warren("diff", "session:s"))
-        said = self.warren("apply", "session:s", status=1)
-        self.assertNotIn("2048 MiB", said)
-        self.assertIn("dubious ownership", said)
-
     def test_a_small_commit_that_unpacks_to_a_large_one(self):
         self.inside("""python3 - <<'END'
 import hashlib, os, subprocess, zlib

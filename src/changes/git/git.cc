@@ -101,28 +101,14 @@ std::uint64_t memory_in_force() {
   return is_known ? std::min<std::uint64_t>(limit.rlim_cur, limits::kGitMemory) : limits::kGitMemory;
 }
 
-// By git's own words at the begin of a line, and by those of the C library at its end: between them are names, which
-// anybody can choose.
-bool is_short_of_memory(std::string_view errors) {
-  constexpr std::string_view kBegins[] = {"fatal: Out of memory", "error: Out of memory", "fatal: out of memory",
-                                          "error: out of memory", "error: inflate: out of memory"};
-  constexpr std::string_view kEnds[] = {": Cannot allocate memory", "memory exhausted"};
-  constexpr std::string_view kRemote = "remote: ";  // of the other side of a fetch
-  bool is_short = false;
-  for_each_line(errors, [&](std::string_view line) {
-    if (line.starts_with(kRemote)) line.remove_prefix(kRemote.size());
-    is_short = is_short ||
-               std::any_of(std::begin(kBegins), std::end(kBegins), [&](auto word) { return line.starts_with(word); }) ||
-               std::any_of(std::begin(kEnds), std::end(kEnds), [&](auto word) { return line.ends_with(word); });
-  });
-  return is_short;
-}
-
 // Otherwise it would look as if git had not found something. A shell in between returns a signal as a status.
 Status check_end(const std::string& command, const Captured& done) {
   constexpr int kSignals[] = {128 + SIGABRT, 128 + SIGBUS, 128 + SIGKILL, 128 + SIGSEGV};
+  constexpr std::string_view kMemory[] = {"ut of memory", "annot allocate memory", "memory exhausted"};
   if (done.status == 0) return Ok{};
-  if (is_short_of_memory(done.errors)) {
+  bool is_short_of_memory = std::any_of(std::begin(kMemory), std::end(kMemory),
+                                        [&](std::string_view word) { return done.errors.find(word) != word.npos; });
+  if (is_short_of_memory) {
     return Error(
         Code::kTooLarge,
         fmt::format("git {}: the repository needs more than {} MiB of memory", command, memory_in_force() >> 20),

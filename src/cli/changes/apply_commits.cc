@@ -203,8 +203,7 @@ WorkInDoubt doubt_work(const AgentOverlay& overlay, const std::vector<TreeChange
 void print_strays(Context& context, const AgentOverlay& overlay, const std::vector<TreeChange>& left_out) {
   Result<StrayObjects> strays = find_stray_objects(overlay, left_out);
   if (!strays.ok()) {
-    context.err.print("cannot tell whether the session has commits on no branch: {}\n",
-                      context.err.name(strays.error().message()));
+    context.err.print("cannot tell whether commits are on no branch: {}\n", context.err.name(strays.error().message()));
     return;
   }
   if (strays->commits == 0) return;
