@@ -630,7 +630,9 @@ class Hostile(Repository):
         said = self.apply(fails=True)
         self.assertIn("git does not take", said)
         self.assertIn("--no-commits", said)
-        self.apply("--no-commits")
+        self.assertIn("1 change may revert your uncommitted work: /a; that cannot be known: git does not take",
+                      self.apply("--no-commits", fails=True))
+        self.apply("--no-commits", "--yes")
         self.assertEqual(self.read("a"), "2\n")
 
     def test_a_subject_cannot_control_the_terminal(self):
