@@ -113,7 +113,7 @@ class Rewritten(State):
     def test_newer_work_that_came_to_head_without_its_files_is_in_conflict(self):
         for number, (before, move) in enumerate((
                 (EDIT, "git reset -q warren/base"), (EDIT, "git reset -q --soft warren/base"),
-                (EDIT, "git update-ref refs/heads/main warren/base"),
+                (EDIT, "git update-ref refs/heads/main warren/base"), (EDIT, "git branch warren/x warren/base"),
                 (f"{EDIT}; {COMMIT} own", "git reset -q warren/base"),
                 (EDIT, f"git reset -q warren/base; {COMMIT} again; git reset -q --soft HEAD~1"),
                 ("rm file", "git reset -q warren/base"))):
@@ -138,6 +138,8 @@ class Rewritten(State):
         edit = f"{EDIT}; sed -i s/^HOST$/30/ file"  # on purpose, where the file came with a command of git
         for number, (before, move, expected) in enumerate((
                 ("true", f"git merge -q warren/base; {edit}", text(line3="THREE")),
+                (EDIT, f"{BOT} stash -q; git merge -q warren/base; {BOT} stash pop -q; git branch -m renamed; sed -i s/^HOST$/30/ file",
+                 text(line3="THREE")),
                 ("echo 1 > other", f"git add other; {ADDED} own; {BOT} rebase -q warren/base; git reset -q HEAD~1; {edit}", text(line3="THREE")),
                 ("true", f"git reset -q --hard warren/base; {EDIT}", text(line3="THREE", line30="HOST")),
                 (EDIT, f"{BOT} stash -q; git reset -q --hard warren/base; {BOT} stash pop -q", text(line3="THREE", line30="HOST")))):

@@ -284,26 +284,31 @@ Result<bool> CommitImport::contains_version(const TreeChange& change, const std:
 
 // Of these files, those whose version in the agent's HEAD came there together with the file, or was committed by the
 // agent itself: it has seen that version. By HEAD's log, as in find_arrival. After a reset to a newer commit, for
-// example, it has not.
+// example, it has not. What a branch of `warren merge` had before its own log begins, that has put into the files.
 Result<std::unordered_set<std::string>> CommitImport::list_seen_in_head(std::unordered_set<std::string> names) {
   std::unordered_set<std::string> seen;
   if (names.empty()) return seen;
-  std::vector<LogEntry> log = read_git_log(overlay_.merged, "/.git/logs/HEAD");
+  std::vector<LogEntry> log =
+      read_git_log(overlay_.merged, branch_.empty() ? "/.git/logs/HEAD" : "/.git/logs/refs/heads/" + branch_);
   std::vector<LogEntry> of_base;  // where the state of git is not pinned, the log shows what the user does
   if (!WARREN_TRY(find_pinned_git(overlay_))) of_base = read_git_log(overlay_.base, "/.git/logs/HEAD");
-  if (log.size() > kLogEntriesMax) log.erase(log.begin(), log.end() - kLogEntriesMax);
+  bool is_whole = log.size() <= kLogEntriesMax;
+  if (!is_whole) log.erase(log.begin(), log.end() - kLogEntriesMax);
   std::string at = head_;
   bool is_back = false;  // it was reset to what it had been before: how it got there is further up
   for (auto entry = log.rbegin(); entry != log.rend() && !names.empty(); ++entry) {
     if (is_back && entry->to != at) continue;
+    is_whole = is_whole && entry->to == at;
     if (entry->to != at) break;
     is_back = entry->message.starts_with("reset") &&
               WARREN_TRY(joined_.succeeds({"merge-base", "--is-ancestor", entry->to, entry->from}));
     if (is_back) continue;
     at = entry->from;
+    if (entry->message.starts_with("Branch: renamed")) continue;  // two entries, with no commit in between
     bool is_first = at.find_first_not_of('0') == at.npos;
     std::string from = is_first ? WARREN_TRY(find_empty_tree(joined_)) : at;
     Result<std::unordered_set<std::string>> changed = list_differing(joined_, from, entry->to);
+    is_whole = is_whole && changed.ok();
     if (!changed.ok()) break;  // a commit that is gone
     bool is_known = (writes_files(*entry) || makes_commit(*entry)) &&
                     std::find(of_base.begin(), of_base.end(), *entry) == of_base.end();
@@ -311,6 +316,7 @@ Result<std::unordered_set<std::string>> CommitImport::list_seen_in_head(std::uno
       if (names.erase(name) > 0 && is_known) seen.insert(name);
     }
   }
+  if (!branch_.empty() && is_whole && !is_back) seen.merge(names);
   return seen;
 }
 

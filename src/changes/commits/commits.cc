@@ -164,6 +164,7 @@ Result<std::unique_ptr<CommitImport>> CommitImport::prepare(const AgentOverlay& 
                              why.empty() ? "" : ": ", why),
                  kAsFiles);
   }
+  made->branch_ = found.branch;
   made->is_head_squashed_ = found.is_head_squashed && head == found.head;
   made->git_dir_ = WARREN_TRY(made->base_.ask({"rev-parse", "--absolute-git-dir"}));
   if (other == nullptr) WARREN_TRY(make_quarantine(overlay, all, made->base_, made->quarantine_));

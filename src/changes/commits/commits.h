@@ -43,6 +43,7 @@ struct AgentCommits {
   // has by now are among them.
   std::vector<AgentBranch> merged = {};
   bool is_head_squashed = false;  // the base's HEAD has what the agent's changes, as other commits
+  std::string branch = {};        // "warren/NAME" if `head` is that of such a branch; "" for HEAD itself
 };
 
 // nullopt if the agent has made no commits and its HEAD is where it was, or the base is not the top of a repository.
@@ -205,7 +206,8 @@ class CommitImport {
   ScratchDir scratch_;
   std::shared_ptr<const ScratchDir> objects_;  // has the quarantine; imports of other commits use it, too
   std::string quarantine_;
-  std::string head_;  // "" before the first commit
+  std::string head_;    // "" before the first commit
+  std::string branch_;  // whose commit that is; "" for HEAD itself
   std::string commit_;
   std::string writer_;  // "" if unknown
   std::string git_dir_;

@@ -25,6 +25,7 @@ Result<std::unique_ptr<CommitImport>> import_as_head(AgentCommits found, const A
                                                      const AgentOverlay& overlay, const std::vector<TreeChange>& all,
                                                      const CommitImport* other = nullptr) {
   found.head = branch.commit;
+  found.branch = branch.name;
   found.is_head_squashed = false;
   return CommitImport::prepare(overlay, found, branch.commit, all, other);
 }
