@@ -18,6 +18,8 @@ from git_state import BOT, State
 
 SHOWN = "for f in $(find . -path ./.git -prune -o -type f -print | sort); do echo $f: $(cat $f); done"
 
+ADDED = COMMIT.replace("-qam", "-qm")  # only what was added to the index
+
 
 class Frozen(State):
     def setUp(self):
@@ -383,6 +385,33 @@ class WhatTheAgentDoes(Frozen):
         self.assertEqual(self.inside(f"cat one/file two/file; {COMMIT} swapped", session="t").stdout, "two\none\n")
         self.host_commit("file", "newest\n")
         self.assertEqual(self.inside("git status --short; cat one/file two/file", session="t").stdout, "two\none\n")
+
+    def test_directories_whose_renames_are_committed_in_part_or_taken_back(self):
+        names = ("one", "two", "three")
+        for name in names:
+            (self.base / name).mkdir()
+            self.write(f"{name}/file", f"{name}\n")
+            self.write(f"{name}/other", f"other {name}\n")
+        self.commit("three directories")
+        swap = "mv one t; mv two one; mv t two"
+        turn = "mv one t; mv two one; mv three two; mv t three"
+        back = "mv three t; mv two three; mv one two; mv t one"
+        ways = {"back": f"git mv one t; {COMMIT} moved; mv t one",
+                "swapped-back": f"{swap}; git add -A; {COMMIT} swapped; {swap}",
+                "swapped-half": f"{swap}; git add one; {ADDED} half", "swapped-other-half": f"{swap}; git add two; {ADDED} half",
+                "turned-back": f"{turn}; git add -A; {COMMIT} turned; {back}", "turned-half": f"{turn}; git add one three; {ADDED} half",
+                "untracked": f"git rm -q --cached one/file; {ADDED} removed", "older": "git reset -q HEAD~1",
+                "own": f"echo own > one/new; git add -A; {COMMIT} own; rm one/new"}
+        show = "git status --short; grep -r . one two three t 2> /dev/null | sort"
+        before = {session: self.inside(f"{way}; {show}", session=session).stdout for session, way in ways.items()}
+        for name in names:
+            self.write(f"{name}/file", "of the host\n")
+        self.write("one/new", "of the host\n")
+        self.commit("of the host")
+        for session in ways:
+            for _ in range(2):
+                with self.subTest(session):
+                    self.assertEqual(self.inside(show, session=session).stdout, before[session])
 
     def test_a_directory_that_the_host_has_moved(self):
         self.git("mv", "dir", "elsewhere")

@@ -108,50 +108,74 @@ Result<std::uint64_t> leave_out_own(const std::string& base, HeadVersions& versi
   return bytes;
 }
 
-// What the agent has added since the start, and the base does not have, is in the upper layer, or the agent has removed
-// it again. Not what was merged already: the base had it, and may have lost it.
-Status leave_out_own_additions(Git& git, const std::string& start, const std::string& settled,
-                               const std::string& commit, HeadVersions& versions) {
-  auto added_since = [&](const std::string& from) {
-    return git.run({"diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=A", from, commit});
-  };
-  Captured added = WARREN_TRY(added_since(settled.empty() ? start : settled));
-  if (added.status != 0) added = WARREN_TRY(added_since(start));  // the agent can write the note of what is settled
-  for (const std::string& name : split_at_nul(added.output)) {
-    auto found = versions.find("/" + name);
-    if (found != versions.end() && found->second.is_file() && found->second.now_id.empty()) versions.erase(found);
-  }
-  return Ok{};
-}
-
 const HeadVersion* find_file(const HeadVersions& versions, const std::string& path) {
   auto found = versions.find(path);
   return found != versions.end() && found->second.is_file() ? &found->second : nullptr;
 }
 
-// Below a directory that the agent has renamed, the base's files show under other paths. What HEAD has there counts; as
-// long as the rename is not committed, HEAD has them under the old ones. `own` is what the agent's commits have
-// changed.
-Status follow_renamed_dirs(const AgentOverlay& overlay, const HeadVersions& since_start, const HeadVersions& own,
-                           HeadVersions& versions) {
+// The commits whose files the session has had from the base, the last one at the end: its start, the newest one that
+// both HEADs contain, and the one that was merged last.
+Result<std::vector<std::string>> list_shared(Git& git, const PinnedGit& pinned, const std::string& settled,
+                                             const std::string& commit, const std::string& head) {
+  auto contains = [&](const std::string& newer, const std::string& older) {
+    return git.succeeds({"merge-base", "--is-ancestor", older, newer});
+  };
+  std::vector<std::string> shared{pinned.head};
+  Captured common = WARREN_TRY(git.run({"merge-base", commit, head}));
+  std::string newest(trimmed(common.output, kWhitespace));
+  bool is_newer = common.status == 0 && newest != pinned.head && WARREN_TRY(contains(newest, pinned.head));
+  if (is_newer) shared.push_back(newest);
+  if (settled.empty()) return shared;
+  bool is_last = WARREN_TRY(contains(settled, shared.back()));
+  shared.insert(is_last ? shared.end() : shared.begin(), settled);
+  return shared;
+}
+
+// How commits differ from the base's HEAD.
+struct Compared {
+  HeadVersions agents;               // the agent's HEAD
+  HeadVersions start;                // the session's start
+  std::vector<HeadVersions> shared;  // those of list_shared
+  HeadVersions own;                  // how the agent's HEAD differs from the start, with the version of the first
+};
+
+// What the agent's HEAD has of a file of the base that the session shows as `path`: under that name, or, as long as a
+// rename is not committed, under the base's. nullopt if it is the version that the base's HEAD has.
+std::optional<HeadVersion> find_in_head(const Compared& compared, const std::string& path, const std::string& place) {
+  if (path != place) {
+    bool is_own = compared.own.contains(path);
+    const HeadVersion* moved = find_file(is_own ? compared.own : compared.start, path);
+    if (moved != nullptr) return *moved;
+  }
+  auto found = compared.agents.find(place);
+  return found != compared.agents.end() ? std::optional(found->second) : std::nullopt;
+}
+
+// What the session shows at each place of the base's, as far as it has not changed it, if the base's HEAD has something
+// else there. That is what the agent's HEAD has, unless that is no version that the base has ever had there: another
+// file may have the name in it, or none, while a rename is committed only in part, or was taken back.
+Result<HeadVersions> list_shown(const AgentOverlay& overlay, const Compared& compared) {
   auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
   TreeFinder base(overlay.base);
   UpperTree tree = WARREN_TRY(UpperTree::read(overlay, base));
-  std::erase_if(versions, [&](const auto& one) { return tree.path_of(one.first) != one.first; });
-  for (const auto& [place, of_start] : since_start) {
-    std::string path = tree.path_of(place);
-    if (path == place) continue;
-    const HeadVersion* shown_there = find_file(own, path);
-    if (shown_there == nullptr) shown_there = find_file(own, place);
-    // What the base has only since the start, under the name of a rename that was merged: the agent has renamed the
-    // directory back, and its commits have changed nothing in this file.
-    bool is_renamed_back = shown_there == nullptr && !of_start.is_file() && !own.contains(path);
-    if (is_renamed_back) shown_there = find_file(since_start, path);
-    HeadVersion shown = shown_there != nullptr ? *shown_there : of_start;
-    shown.now_id = of_start.now_id;
-    versions[place] = std::move(shown);
+  HeadVersions known = compared.agents;  // each place once
+  for (const HeadVersions& one : compared.shared) known.insert(one.begin(), one.end());
+  HeadVersions shown;
+  for (const auto& [place, any] : known) {
+    std::optional<HeadVersion> in_head = find_in_head(compared, tree.path_of(place), place);
+    if (!in_head) continue;
+    in_head->now_id = any.now_id;
+    const HeadVersions& last = compared.shared.back();
+    auto at_last = last.find(place);
+    std::optional<HeadVersion> version = at_last != last.end() ? std::optional(at_last->second) : std::nullopt;
+    for (const HeadVersions& one : compared.shared) {
+      auto found = one.find(place);
+      bool is_there_too = in_head->id == (found != one.end() ? found->second.id : any.now_id);
+      if (is_there_too) version = found != one.end() ? in_head : std::nullopt;  // else it is what the base has now
+    }
+    if (version) shown.emplace(place, *std::move(version));
   }
-  return Ok{};
+  return shown;
 }
 
 Result<std::string> find_settled(const AgentOverlay& overlay) {
@@ -190,23 +214,26 @@ Result<std::optional<HeadVersions>> find_head_versions(const AgentOverlay& overl
     std::optional<ScratchDir> made = WARREN_TRY(borrow_commit(overlay, all, commit, git));
     if (made) borrowed.emplace(std::move(*made));
   }
-  const std::vector<std::string> compare{"diff-tree", "-r", "-t", "-z", "--raw", "--no-renames", "--no-abbrev"};
   auto differing = [&](const std::string& from, const std::string& to) {
-    std::vector<std::string> words = compare;
-    words.insert(words.end(), {from, to});
-    return git.run(words);
+    return git.run({"diff-tree", "-r", "-t", "-z", "--raw", "--no-renames", "--no-abbrev", from, to});
   };
-  Captured listed = WARREN_TRY(differing(commit, head));
-  Captured newer = WARREN_TRY(differing(pinned.head, head));
+  Captured agents = WARREN_TRY(differing(commit, head));
   Captured own = WARREN_TRY(differing(commit, pinned.head));
-  if (listed.status != 0 || newer.status != 0 || own.status != 0)
+  Captured newer = WARREN_TRY(differing(pinned.head, head));
+  if (agents.status != 0 || own.status != 0 || newer.status != 0)
     return std::optional(HeadVersions());  // the base lacks the commit by now
-  HeadVersions versions = list_versions(listed.output);
-  HeadVersions since_start = list_versions(newer.output);
-  WARREN_TRY(follow_renamed_dirs(overlay, since_start, list_versions(own.output), versions));
-  WARREN_TRY(leave_out_own_additions(git, pinned.head, settled, commit, versions));
+  Compared compared{.agents = list_versions(agents.output),
+                    .start = list_versions(newer.output),
+                    .shared = {},
+                    .own = list_versions(own.output)};
+  std::vector<std::string> shared = WARREN_TRY(list_shared(git, pinned, settled, commit, head));
+  for (const std::string& one : shared) {
+    Captured listed = WARREN_TRY(differing(one, head));
+    if (listed.status == 0) compared.shared.push_back(list_versions(listed.output));
+  }
+  HeadVersions versions = WARREN_TRY(list_shown(overlay, compared));
   if (versions.size() > limits::kFrozenPaths) return std::optional<HeadVersions>();
-  WARREN_TRY(leave_out_live(overlay, pinned, since_start, versions));
+  WARREN_TRY(leave_out_live(overlay, pinned, compared.start, versions));
   std::uint64_t bytes = WARREN_TRY(leave_out_own(overlay.base_path, versions));
   if (bytes > limits::kFrozenBytes) return std::optional<HeadVersions>();
   return std::optional(std::move(versions));
