@@ -305,6 +305,29 @@ class Discard(Case):
         self.assertEqual((self.read("a"), self.read("b")), ("base\nimportant\n", "base\nof the agent\nmore\n"))
         self.w.fsck()
 
+    def test_a_renamed_directory_comes_back_without_what_was_moved_out_of_it(self):
+        for when in ("while it is mounted", "at rest"):
+            with self.subTest(when):
+                self.doCleanups()
+                self.setUp()
+                self.fill(d__b="from d\n", d__c="c\n", f__b="from f\n")
+                point = self.w.mount()
+                os.rename(point / "d", point / "f/s")
+                os.rename(point / "f/s/b", point / "f/b")
+                if when == "at rest":
+                    self.w.umount(point)
+                self.assertEqual(self.w.changes(), ["D f /f/b", "R f /d/b -> /f/b", "R d /d -> /f/s"])
+                self.w.warren("discard", "--yes", self.w.id, "/f/s")
+                self.assertEqual(self.w.changes(), ["D f /f/b", "R f /d/b -> /f/b"])
+                point = self.w.mount() if when == "at rest" else point
+                mounted.wait_for(lambda: sorted(os.listdir(point)) == ["d", "f"], "the directory does not show")
+                self.assertEqual((os.listdir(point / "d"), os.listdir(point / "f")), (["c"], ["b"]))
+                append(point / "f/b", "more\n")
+                self.w.umount(point)
+                self.w.warren("apply", self.w.id)
+                self.assertEqual((os.listdir(self.base / "d"), self.read("f/b")), (["c"], "from d\nmore\n"))
+                self.w.fsck()
+
     def check_two(self, point):
         """After `mv e/b d/b` here and `mv e f` by the user: a write to one is none to the other."""
         append(point / "f/b", "more\n")

@@ -232,6 +232,16 @@ class Discarder {
     }
   }
 
+  // The same once renamed directories that are dropped have their old names back.
+  std::string path_after(const std::string& base_path) const {
+    for (std::string_view above = base_path;;) {
+      above = split_parent(above).parent;
+      auto dir = dir_of_.find(std::string(above));
+      if (dir == dir_of_.end() || is_in_dropped_dir(join_path(dir->second, "x"))) continue;
+      return join_path(dir->second, base_path.substr(above == "/" ? 1 : above.size() + 1));
+    }
+  }
+
   Status restore_name(const Name& name) {
     std::string parent(split_parent(name.path).parent);
     WARREN_TRY(uncover(parent, std::string(split_parent(name.place).parent)));
@@ -241,10 +251,11 @@ class Discarder {
   // Content that the agent has moved out of a directory must not show twice when that directory shows again.
   Status hide_moved() {
     for (const auto& [base_path, index] : still_elsewhere_) {
-      std::string path = path_of(base_path);
-      if (tree_.find_whiteout(path) != nullptr || tree_.find(path) != nullptr) continue;
+      std::string path = path_after(base_path);
+      bool is_restored = path != path_of(base_path);
+      bool is_hidden = tree_.find_whiteout(path) != nullptr;
+      if (edit_.has(path) || (is_hidden && !is_restored)) continue;
       std::vector<std::pair<std::string, std::string>> above;
-      bool is_restored = false;
       std::string at = path;
       std::string place = base_path;
       while (at != "/" && tree_.find(at) == nullptr) {
