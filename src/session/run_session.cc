@@ -441,10 +441,11 @@ class Run {
     observer_.on_end(*session_, end);
   }
 
-  // Nobody wants to keep a session without changes, or what it was refused.
+  // Nobody wants to keep a session without changes, or what it was refused. One that was resumed may have been empty
+  // before, and kept.
   bool may_be_finished(const JoinedSession::Left& left) const {
-    return options_.at_end == AtEnd::kKeepIfChanged && left.was_last && left.has_changed && !left.has_refusals &&
-           !left.is_kept && !left.failure;
+    return options_.at_end == AtEnd::kKeepIfChanged && is_new_ && is_owner_ && left.was_last && left.has_changed &&
+           !left.has_refusals && !left.is_kept && !left.failure;
   }
 
   // As after an `apply` that leaves nothing in the session.

@@ -94,16 +94,22 @@ class Live(unittest.TestCase):
         self.assertIn("deleted s", self.w.warren("sessions", "prune", "--empty", "--yes").stdout)
 
     def test_a_session_in_which_nothing_is_left_disappears_at_its_end(self):
-        for before in ((), ("sh", "-c", "echo 0 > old")):  # it is new, or has changes of an earlier run
-            if before:
-                self.w.inside("s", *before)
-            run = self.begin("sh", "-c", "echo 1 > new; echo ready; read line", options=("--hide", self.w.base / "dir"))
-            self.apply()
-            self.go_on(run)
-            self.assertEqual(self.w.sessions(), [])
-            self.assertIn("session 's' is deleted: nothing is left in it\nits restrictions end with it, a new session of this "
-                          f"name needs them again: '{self.w.base}/dir' hidden\n", self.complaints)
-            self.assertEqual((self.w.base / "new").read_text(), "1\n")
+        run = self.begin("sh", "-c", "echo 1 > new; echo ready; read line", options=("--hide", self.w.base / "dir"))
+        self.apply()
+        self.go_on(run)
+        self.assertEqual(self.w.sessions(), [])
+        self.assertIn("session 's' is deleted: nothing is left in it\nits restrictions end with it, a new session of this "
+                      f"name needs them again: '{self.w.base}/dir' hidden\n", self.complaints)
+        self.assertEqual((self.w.base / "new").read_text(), "1\n")
+
+    def test_a_resumed_session_stays_without_changes_since_somebody_may_have_kept_it(self):
+        self.w.inside("s", "sh", "-c", "echo 0 > old")
+        run = self.begin("sh", "-c", "echo 1 > new; echo ready; read line")
+        self.apply()
+        self.go_on(run)
+        self.assertEqual(self.w.sessions(), ["s"])
+        self.assertIn("  warren sessions delete s   delete it: nothing is left in it\n", self.complaints)
+        self.assertNotIn("warren apply", self.complaints)
 
     def test_a_session_stays_if_another_of_its_runs_wants_to_keep_it(self):
         run = self.begin("sh", "-c", "echo 1 > new; echo ready; read line")

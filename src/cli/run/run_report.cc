@@ -228,6 +228,8 @@ class RunReport final : public RunObserver {
       err_.line(fmt::format("  warren diff session:{}      show the changes", id));
       err_.line(fmt::format("  warren apply session:{}     write them to the base", id));
       err_.line(fmt::format("  warren discard session:{}   drop them", id));
+    } else {
+      err_.line(fmt::format("  warren sessions delete {}   delete it: nothing is left in it", id));
     }
     err_.line(fmt::format("  warren run --session {}     continue", id));
   }
