@@ -316,6 +316,40 @@ class Reviewing(Case):
         self.see("ended with 0")
         self.assertTrue((self.base / "Makefile").exists())
 
+    def test_who_does_not_agree_at_the_end_comes_back_with_everything_that_was_taken(self):
+        self.change("printf 'all:\\n\\ttrue\\n' > Makefile; echo changed > file; echo new > added")
+        self.start("fix")
+        self.keys("a")
+        self.see("3 of 3 taken")
+        self.keys("Enter", "y")
+        self.see("Apply them?")
+        self.keys("n", "Enter")
+        self.see("nothing was applied")
+        self.see("3 of 3 taken")
+        self.assertEqual(self.alternate(), "1")
+        self.assertFalse((self.base / "Makefile").exists())
+        self.keys("Space")  # the first line is the Makefile
+        self.see("[ ] A Makefile")
+        self.keys("Enter")
+        self.see("Apply 2 of 3 changes? [y/N]")
+        self.keys("y")
+        self.see("ended with 0")
+        self.assert_restored()
+        self.assertEqual((self.base / "file").read_text(), "changed\n")
+        self.assertEqual(self.w.warren("diff", "fix", "--name-only").stdout, "/Makefile\n")
+
+    def test_who_quits_after_that_writes_nothing(self):
+        self.change("printf 'all:\\n\\ttrue\\n' > Makefile")
+        self.start("fix")
+        self.keys("a", "Enter", "y")
+        self.see("Apply them?")
+        self.keys("n", "Enter")
+        self.see("1 of 1 taken")
+        self.keys("q")
+        self.see("ended with 1")
+        self.assert_restored()
+        self.assertFalse((self.base / "Makefile").exists())
+
     def test_only_a_path(self):
         self.change("echo 1 > dir/inner; echo 2 > file")
         self.start("fix", "dir")

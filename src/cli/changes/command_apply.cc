@@ -201,28 +201,57 @@ Result<ApplyReport> write_all(const Arguments& args, OverlayAgent& opened, std::
   return apply_changes(*opened.agent, changes, options);
 }
 
+// What must be asked before something is written, apart from conflicts.
+struct Consent {
+  bool asks_for_files = true;  // false: the user has agreed to each of them
+  std::optional<ApplyQuestion> unfinished;
+  std::optional<ApplyQuestion> taken_back;
+};
+
+Consent consent_about(const Arguments& args, const std::optional<GitUnderWay>& git,
+                      const std::vector<TreeChange>& changes, const WorkInDoubt& doubt) {
+  Consent consent;
+  consent.asks_for_files = !args.has("interactive") || args.has(kOnScreen);
+  consent.unfinished = find_unfinished_question(args, git, changes);
+  bool asks_for_work = consent.asks_for_files || !doubt.paths.empty();  // the dialog does not mark what is in doubt
+  if (asks_for_work) consent.taken_back = find_taken_back_question(args, changes, doubt);
+  return consent;
+}
+
+Result<bool> agrees_to_target(Context& context, const Arguments& args, const AgentOverlay& overlay,
+                              const Consent& consent) {
+  if (!WARREN_TRY(agrees_to_base(context, args, overlay))) return false;
+  return consent.unfinished ? agrees_to_unfinished(context, *consent.unfinished) : Result<bool>(true);
+}
+
+Result<bool> agrees_to_changes(Context& context, const Arguments& args, const AgentOverlay& overlay,
+                               const std::vector<TreeChange>& changes, const CommitsPlan* commits,
+                               const Consent& consent) {
+  if (consent.taken_back && !WARREN_TRY(agrees_to_taken_back(context, *consent.taken_back))) return false;
+  bool asks_for_files = consent.asks_for_files && !changes.empty();
+  if (asks_for_files && !WARREN_TRY(agrees_to_programs(context, args, overlay, changes))) return false;
+  return commits != nullptr ? agrees_to_foreign(context, args, *commits) : Result<bool>(true);
+}
+
 Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent& opened,
                           std::vector<TreeChange> changes, ApplyOptions options, CommitsPlan* commits,
-                          const std::optional<ApplyQuestion>& unfinished, const WorkInDoubt& doubt) {
+                          const Consent& consent) {
   if (std::string state = state_of_apply(changes, commits); !is_wanted_state(args, state)) {
     return refuse_state(context, args, state);
   }
   bool asks = args.has("interactive");
   bool has_any = !changes.empty() || (commits != nullptr && commits->writes_branches());
   bool writes = has_any && !args.has("dry-run");
-  bool has_agreed = asks && !args.has(kOnScreen);                 // to each of them
-  bool has_agreed_to_revert = has_agreed && doubt.paths.empty();  // the dialog does not mark what is in doubt
-  std::optional<ApplyQuestion> taken_back = find_taken_back_question(args, changes, doubt);
+  bool asks_now = writes && !args.has(kOnScreen);
   std::vector<ApplyQuestion> questions;
   if (has_any && args.has("dry-run")) {
     questions =
         WARREN_TRY(list_questions(args, opened.overlay, changes, asks ? AskAbout::kBase : AskAbout::kBaseAndPrograms));
-    if (unfinished) questions.push_back(*unfinished);
-    if (taken_back && !has_agreed_to_revert) questions.push_back(*taken_back);
+    if (consent.unfinished) questions.push_back(*consent.unfinished);
+    if (consent.taken_back) questions.push_back(*consent.taken_back);
     if (commits != nullptr) add_foreign_question(args, *commits, questions);
   }
-  if (writes && !WARREN_TRY(agrees_to_base(context, args, opened.overlay))) return Exit::kFailed;
-  if (writes && unfinished && !WARREN_TRY(agrees_to_unfinished(context, *unfinished))) return Exit::kFailed;
+  if (asks_now && !WARREN_TRY(agrees_to_target(context, args, opened.overlay, consent))) return Exit::kFailed;
   if (!args.has("force") && !asks) {
     ResolvedConflicts conflicts = WARREN_TRY(resolve_conflicts(args, opened.overlay, changes, options.contents));
     if (!conflicts.left.empty()) {
@@ -231,12 +260,8 @@ Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent&
       return Exit::kFailed;
     }
   }
-  bool asks_for_work = writes && taken_back && !has_agreed_to_revert;
-  if (asks_for_work && !WARREN_TRY(agrees_to_taken_back(context, *taken_back))) return Exit::kFailed;
-  if (writes && !has_agreed && !changes.empty() &&
-      !WARREN_TRY(agrees_to_programs(context, args, opened.overlay, changes)))
+  if (asks_now && !WARREN_TRY(agrees_to_changes(context, args, opened.overlay, changes, commits, consent)))
     return Exit::kFailed;
-  if (writes && commits != nullptr && !WARREN_TRY(agrees_to_foreign(context, args, *commits))) return Exit::kFailed;
   ApplyReport report;
   if (!args.has("dry-run")) report = WARREN_TRY(write_all(args, opened, changes, options, commits));
   else if (!changes.empty()) WARREN_TRY(rehearse_apply(opened.overlay, changes, options));
@@ -337,16 +362,16 @@ void leave_excluded(Context& context, const Arguments& args, const std::vector<T
 Result<std::optional<std::vector<TreeChange>>> choose(Context& context, const Arguments& args,
                                                       const AgentOverlay& overlay, const std::vector<TreeChange>& all,
                                                       const ChangeFilter& filter, CommitsPlan* commits,
-                                                      ApplyOptions& options) {
+                                                      const ReviewConsent& agrees, ApplyOptions& options) {
   Selection offered(all);
   if (commits != nullptr) take_files(*commits, all, filter, offered);
   else offered.take_if(filter);
   leave_excluded(context, args, all, offered);
   Selection chosen = args.has("interactive") ? Selection(all) : offered;
   if (args.has("interactive")) {
-    Result<bool> answer = args.has(kOnScreen)
-                              ? review_changes(context, review_title(args), overlay, all, offered, chosen, options)
-                              : choose_changes(context, overlay, all, offered, chosen, options);
+    Result<bool> answer = args.has(kOnScreen) ? review_changes(context, review_title(args), overlay, all, offered,
+                                                               agrees, chosen, options)
+                                              : choose_changes(context, overlay, all, offered, chosen, options);
     bool is_confirmed = WARREN_TRY(std::move(answer));
     if (!is_confirmed) return std::optional<std::vector<TreeChange>>();
     for (const TreeChange& change : chosen.list()) WARREN_TRY(check_as_listed(overlay, change));
@@ -385,14 +410,24 @@ Result<Exit> apply_selected(Context& context, const Arguments& args, OverlayAgen
   CommitsPlan* plan = commits ? &*commits : nullptr;
   if (plan != nullptr) plan->is_rebasing = git && git->is_rebase;
   if (plan != nullptr) WARREN_TRY(compare_with_commits(args, opened.overlay, *plan, all));
-  std::optional<std::vector<TreeChange>> changes =
-      WARREN_TRY(choose(context, args, opened.overlay, all, filter_of(paths, excluded_of(args)), plan, options));
+  auto consent_to = [&](std::vector<TreeChange>& chosen) -> Result<Consent> {
+    if (plan != nullptr) doubt = WARREN_TRY(mark_taken_back(opened.overlay, *plan, chosen));
+    return consent_about(args, git, chosen, doubt);
+  };
+  auto agrees = [&](Selection taken) -> Result<bool> {
+    taken.complete_for_apply();
+    std::vector<TreeChange> chosen = taken.list();
+    Consent consent = WARREN_TRY(consent_to(chosen));
+    if (!WARREN_TRY(agrees_to_target(context, args, opened.overlay, consent))) return false;
+    return agrees_to_changes(context, args, opened.overlay, chosen, plan, consent);
+  };
+  std::optional<std::vector<TreeChange>> changes = WARREN_TRY(
+      choose(context, args, opened.overlay, all, filter_of(paths, excluded_of(args)), plan, agrees, options));
   if (!changes) return Exit::kFailed;
-  if (plan != nullptr) doubt = WARREN_TRY(mark_taken_back(opened.overlay, *plan, *changes));
-  std::optional<ApplyQuestion> unfinished = find_unfinished_question(args, git, *changes);
+  Consent consent = WARREN_TRY(consent_to(*changes));
   if (git && (targets == 1 || args.has("yes"))) context.err.line(context.err.name(describe_under_way(*git)));
   if (targets == 1) return write_elsewhere(context, args, opened.overlay, *changes, options.privileged);
-  return apply_chosen(context, args, opened, *std::move(changes), std::move(options), plan, unfinished, doubt);
+  return apply_chosen(context, args, opened, *std::move(changes), std::move(options), plan, consent);
 }
 
 Result<Exit> run_apply(Context& context, const Arguments& given) {

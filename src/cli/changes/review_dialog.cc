@@ -43,10 +43,14 @@ class FullScreen {
     return Ok{};
   }
 
+  void leave() {
+    if (screen_) screen_->leave();
+    raw_.reset();
+  }
+
   // Until somebody continues the process.
   Status stop() {
-    screen_->leave();
-    raw_.reset();
+    leave();
     ::raise(SIGSTOP);
     return enter();
   }
@@ -66,8 +70,20 @@ class ReviewDialog {
     view_.title = title;
   }
 
-  // Whether to apply.
+  // Whether to apply. The screen is left then; another call returns to it, as it was.
   Result<bool> run() {
+    Result<bool> is_confirmed = show_until_end();
+    screen_.leave();
+    return is_confirmed;
+  }
+
+ private:
+  enum class End { kNo, kApply, kQuit };
+
+  Result<bool> show_until_end() {
+    if (end_ != End::kNo) view_.message = " nothing was applied";
+    end_ = End::kNo;
+    bytes_.clear();  // typed before the questions
     Signals signals = WARREN_TRY(Signals::take({SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP, SIGCONT}));
     WARREN_TRY(screen_.enter());
     while (end_ == End::kNo) {
@@ -81,9 +97,6 @@ class ReviewDialog {
     }
     return end_ == End::kApply;
   }
-
- private:
-  enum class End { kNo, kApply, kQuit };
 
   void draw() {
     layout_ = layout_of(static_cast<std::size_t>(terminal_columns(STDOUT_FILENO)),
@@ -331,26 +344,35 @@ class ReviewDialog {
 }  // namespace
 
 Result<bool> review_changes(Context& context, const std::string& title, const AgentOverlay& overlay,
-                            const std::vector<TreeChange>& all, const Selection& offered, Selection& chosen,
-                            ApplyOptions& options) {
+                            const std::vector<TreeChange>& all, const Selection& offered, const ReviewConsent& agrees,
+                            Selection& chosen, ApplyOptions& options) {
   std::vector<ApplyConflict> conflicts = WARREN_TRY(find_conflicts(overlay, all));
   Review review(all, offered, conflicts);
   if (review.rows().empty()) {
     context.err.line("there are no changes to review");
     return false;
   }
-  bool is_confirmed = false;
-  {
-    SignalMask mask;  // restored after the terminal
-    ReviewDialog dialog(context, title, overlay, review);
-    is_confirmed = WARREN_TRY(dialog.run());
+  ReviewDialog dialog(context, title, overlay, review);
+  for (;;) {
+    bool is_confirmed = false;
+    {
+      SignalMask mask;  // restored after the terminal
+      is_confirmed = WARREN_TRY(dialog.run());
+    }
+    if (!is_confirmed) {
+      context.err.line("nothing was written");
+      return false;
+    }
+    Selection taken(all);
+    ApplyOptions with = options;
+    WARREN_TRY(review.choose(overlay, taken, with));
+    if (!WARREN_TRY(agrees(taken))) continue;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (taken.has(i)) chosen.take(i);
+    }
+    options = std::move(with);
+    return true;
   }
-  if (!is_confirmed) {
-    context.err.line("nothing was written");
-    return false;
-  }
-  WARREN_TRY(review.choose(overlay, chosen, options));
-  return true;
 }
 
 }  // namespace warren::cli

@@ -1,6 +1,7 @@
 // The full-screen review of an agent's changes: `warren review`.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -10,11 +11,14 @@
 
 namespace warren::cli {
 
+// Asks what an apply of the chosen changes must ask, without the screen. False if the user does not agree.
+using ReviewConsent = std::function<Result<bool>(Selection chosen)>;
+
 // Lets the user take changes and parts of them on the terminal, and fills in `chosen` and `options` like choose_changes
-// (cli/changes/apply_dialog.h). False if they quit: nothing is to be written. The terminal is restored in any case,
-// also after a signal.
+// (cli/changes/apply_dialog.h). Who does not agree at the end comes back to the screen, with all that was taken. False
+// if they quit: nothing is to be written. The terminal is restored in any case, also after a signal.
 Result<bool> review_changes(Context& context, const std::string& title, const AgentOverlay& overlay,
-                            const std::vector<TreeChange>& all, const Selection& offered, Selection& chosen,
-                            ApplyOptions& options);
+                            const std::vector<TreeChange>& all, const Selection& offered, const ReviewConsent& agrees,
+                            Selection& chosen, ApplyOptions& options);
 
 }  // namespace warren::cli

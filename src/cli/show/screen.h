@@ -12,7 +12,7 @@
 
 namespace warren::cli {
 
-// The alternate screen, without a cursor. The destructor restores the original one.
+// The alternate screen, without a cursor. The destructor restores the original one, if leave() has not.
 class Screen {
  public:
   explicit Screen(Output& out) : out_(out) { enter(); }
@@ -21,8 +21,15 @@ class Screen {
   ~Screen() { leave(); }
 
   // For a program that is stopped and continued.
-  void enter() { write("\x1b[?1049h\x1b[?25l"); }
-  void leave() { write("\x1b[?25h\x1b[?1049l"); }
+  void enter() {
+    write("\x1b[?1049h\x1b[?25l");
+    is_entered_ = true;
+  }
+  // A terminal that leaves twice puts the cursor back over what was written between.
+  void leave() {
+    if (is_entered_) write("\x1b[?25h\x1b[?1049l");
+    is_entered_ = false;
+  }
 
   // The lines are written as they are: the caller has made them printable and cut them to the width.
   void show(const std::vector<std::string>& lines);
@@ -31,6 +38,7 @@ class Screen {
   void write(std::string_view text);
 
   Output& out_;
+  bool is_entered_ = false;
 };
 
 enum class KeyKind { kText, kUp, kDown, kLeft, kRight, kPageUp, kPageDown, kHome, kEnd, kEnter, kTab, kEscape, kOther };
