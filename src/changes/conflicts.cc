@@ -1,7 +1,10 @@
 #include "changes/conflicts.h"
 
+#include <unordered_map>
+
 #include <fmt/format.h>
 
+#include "base/below.h"
 #include "base/binary.h"
 #include "base/limits.h"
 #include "base/path.h"
@@ -112,6 +115,59 @@ bool has_only_other_times(const AgentOverlay& overlay, const TreeChange& change,
   return is_same.ok() && *is_same;
 }
 
+std::string_view word_of(const Attributes& node) {
+  if (node.is_directory()) return "directory";
+  if (node.is_symlink()) return "link";
+  return node.is_file() ? "file" : "special file";
+}
+
+// What the agent has made at the paths of other nodes of the base, which are listed as deleted for that.
+class Replacements {
+ public:
+  explicit Replacements(const std::vector<TreeChange>& changes) {
+    std::unordered_map<std::string_view, const Attributes*> made;
+    for (const TreeChange& change : changes) {
+      bool is_new = change.kind == TreeChangeKind::kAdded || change.kind == TreeChangeKind::kRenamed;
+      if (is_new && change.after) made.emplace(change.path, &*change.after);
+    }
+    for (const TreeChange& change : changes) {
+      auto found = change.kind == TreeChangeKind::kDeleted ? made.find(change.path) : made.end();
+      if (found != made.end()) by_path_.emplace(change.path, Replacement{change.base_path, found->second});
+    }
+  }
+
+  // Says so, if the deletion only makes room for another node of the agent's.
+  void describe(const TreeChange& deleted, ApplyConflict& conflict) const {
+    std::string_view path = deleted.path;
+    auto found = by_path_.find(path);
+    while (found == by_path_.end() && path.size() > 1) {
+      path = directory_of(path);
+      found = by_path_.find(path);
+    }
+    // What was deleted in a renamed directory had another place in the base.
+    if (found == by_path_.end() || !is_at_or_below(deleted.base_path, found->second.base_path)) return;
+    conflict.is_replaced = true;
+    std::string_view theirs = word_of(*deleted.before);
+    std::string_view ours = word_of(*found->second.made);
+    bool is_here = path == deleted.path;
+    if (is_here && theirs == ours) return;
+    if (deleted.is_unseen && is_here) {
+      conflict.why = fmt::format("the base has a new {} there, and the agent a {}", theirs, ours);
+      return;
+    }
+    if (deleted.is_unseen) conflict.why = "it is new in the base";
+    conflict.why += fmt::format(", and the agent has a {} ", ours);
+    conflict.why += is_here ? "there" : fmt::format("at {}", quote(path));
+  }
+
+ private:
+  struct Replacement {
+    std::string_view base_path;  // of the node of the base
+    const Attributes* made;
+  };
+  std::unordered_map<std::string_view, Replacement> by_path_;
+};
+
 // Whether a part of the agent's file can no longer be read.
 Result<bool> is_missing_parts(const AgentOverlay& overlay, const TreeChange& change) {
   if (!change.after || !change.after->is_file()) return false;
@@ -127,12 +183,16 @@ Result<bool> is_missing_parts(const AgentOverlay& overlay, const TreeChange& cha
 Result<std::vector<ApplyConflict>> find_conflicts(const AgentOverlay& overlay, const std::vector<TreeChange>& changes) {
   auto view = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));  // one for all of them: each costs several locks
   std::vector<ApplyConflict> conflicts;
+  Replacements replacements(changes);
   std::size_t asked = 0;
   for (const TreeChange& change : changes) {
     std::optional<std::string> why = WARREN_TRY(find_reason(overlay, change));
     if (!why || has_only_other_times(overlay, change, asked)) continue;
     ApplyConflict conflict{change.path, *std::move(why)};
     conflict.is_deletion = change.kind == TreeChangeKind::kDeleted;
+    conflict.is_lost = !change.before;
+    conflict.is_hidden = change.touches_hidden;
+    if (conflict.is_deletion && !conflict.is_hidden) replacements.describe(change, conflict);
     conflict.is_incomplete = WARREN_TRY(is_missing_parts(overlay, change));
     if (conflict.is_incomplete)
       conflict.why += ", and part of the agent's version existed only in the base and is lost";

@@ -1,6 +1,7 @@
 // Finds conflicts between an agent's changes and its base, and merges both.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,6 +14,9 @@
 
 namespace warren {
 
+// What a three-way merge makes of a file in conflict.
+enum class MergeResult : std::uint8_t { kNone, kMarked, kClean };
+
 struct ApplyConflict {
   std::string path;
   std::string why;  // "it was changed in the base"
@@ -21,6 +25,12 @@ struct ApplyConflict {
   // A part of the agent's file was only in the base's file, which has changed: there is nothing whole to write.
   bool is_incomplete = false;
   bool is_deletion = false;  // the agent has deleted it
+  bool is_replaced = false;  // a deletion only because the agent has something else at this path, or above it
+  bool is_lost = false;      // the base has nothing there any more
+  bool is_hidden = false;    // the base's node was hidden from the agent: no option of apply writes there
+  // By resolve_conflicts only (changes/apply/resolve.h).
+  MergeResult merge = MergeResult::kNone;
+  std::string_view why_not_merged;  // of kNone, for people: "it is not text"; "" of a deletion
 };
 
 // Compares the base's nodes that are changed with what the agent saw. A node is unchanged if inode, type, size, mtime,

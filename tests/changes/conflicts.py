@@ -360,6 +360,86 @@ class Exchanged(Case):
         self.assertEqual((os.listdir(self.base / "B"), self.read("B/f"), self.read("A/f")), (["f"], "1\n", "333\n"))
 
 
+class Advice(Case):
+    """What a refused apply says helps, and nothing else is said."""
+
+    def advice(self, *args):
+        return self.w.fails("apply", *args, self.w.id).partition("hint: ")[2]
+
+    def make_kinds(self):
+        self.fill(a="1\n")
+        self.w.change(lambda p: (overlaid.write(p + "/nd/x", "agent\n"), overlaid.write(p + "/nf", "agent\n")))
+        overlaid.write(self.base / "nd", "user\n")
+        overlaid.write(self.base / "nf/y", "user\n")
+
+    def test_a_name_that_both_have_made_as_different_types_is_a_conflict_of_types(self):
+        self.make_kinds()
+        nd, nf = ("[conflict: the base has a new file there, and the agent a directory]",
+                  "[conflict: the base has a new directory there, and the agent a file]")
+        self.assertEqual(self.w.lines(), [f"D f /nd  {nd}", f"A d /nd  {nd}", "A f /nd/x", f"D d /nf  {nf}", f"A f /nf  {nf}",
+                                          "D f /nf/y  [conflict: it is new in the base, and the agent has a file at '/nf']"])
+        said = self.advice()
+        self.assertTrue(said.startswith("rename what the agent has there, in its session, and apply again; or --force"), said)
+        self.assertNotIn("deleted", said)
+
+    def test_of_two_types_both_are_kept_by_a_rename(self):
+        self.make_kinds()
+        self.w.change(lambda p: (os.rename(p + "/nd", p + "/nd2"), os.rename(p + "/nf", p + "/nf2")))
+        self.w.warren("apply", self.w.id)
+        self.assertEqual([self.read(f) for f in ("nd", "nd2/x", "nf/y", "nf2")], ["user\n", "agent\n", "user\n", "agent\n"])
+        self.assertEqual(self.w.lines(), [])
+
+    def test_of_two_types_one_is_taken_and_the_other_restored(self):
+        self.make_kinds()
+        before = overlaid.snapshot(self.base)
+        self.w.warren("apply", "--force", self.w.id)
+        self.assertEqual((self.read("nd/x"), self.read("nf")), ("agent\n", "agent\n"))
+        self.w.warren("undo", self.w.id)
+        self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), before), [])
+
+    def test_of_two_types_the_agents_is_dropped_by_its_path(self):
+        self.make_kinds()
+        before = overlaid.snapshot(self.base)
+        self.w.warren("discard", "--yes", self.w.id, "/nd", "/nf")
+        self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), before), [])
+        self.assertEqual(self.w.lines(), [])
+
+    def test_a_merge_never_removes_a_file_that_the_agent_has_not_seen(self):
+        self.fill(a="".join(self.LINES))
+        self.w.change(lambda p: os.rename(p + "/a", p + "/new"))
+        self.write("/new", "".join(self.with_line(3, "agent")))
+        overlaid.write(self.base / "new", "user\n")
+        overlaid.write(self.base / "a", "".join(self.with_line(15, "user")))
+        before = overlaid.snapshot(self.base)
+        for option in ("--merge", "--conflict=markers"):
+            self.w.fails("apply", option, self.w.id)
+            self.assertEqual(overlaid.differences(overlaid.snapshot(self.base), before), [])
+
+    def test_what_a_merge_cannot_do_is_not_advised(self):
+        self.fill(bin=b"\0base", gone="base\n", text="".join(self.LINES))
+        for name, content in (("bin", b"\0agent"), ("gone", b"agent\n"), ("text", "".join(self.with_line(3, "agent")).encode())):
+            self.w.change(lambda p: overlaid.write(f"{p}/{name}", content))
+        overlaid.write(self.base / "bin", b"\0of the user")
+        (self.base / "gone").unlink()
+        overlaid.write(self.base / "text", "".join(self.with_line(15, "user")))
+        one_by_one = "`warren review` or `warren apply -i` asks about each, --force takes the agent's version"
+        for options in ((), ("--merge",), ("--conflict=markers",)):
+            self.assertTrue(self.advice(*options).startswith(f"not all of them can be merged: {one_by_one}") if not options else
+                            "--merge" not in self.advice(*options), options)
+            said = self.w.fails("apply", *options, self.w.id, "/bin").partition("hint: ")[2]
+            self.assertRegex(said, "^they cannot be merged \\(.*\\): ")
+            self.assertIn(one_by_one, said)
+            said = self.w.fails("apply", *options, self.w.id, "/gone").partition("hint: ")[2]
+            self.assertTrue(said.startswith("they are gone from the base: --force writes the agent's version, `warren discard`"), said)
+        said = self.w.fails("apply", self.w.id, "/text").partition("hint: ")[2]
+        self.assertTrue(said.startswith("--merge merges them"), said)
+        self.talk(["apply", "-i", self.w.id, "/gone"], b"y\n")
+        self.assertEqual(self.read("gone"), "agent\n")
+        self.w.warren("discard", "--yes", self.w.id, "/bin")
+        self.w.warren("apply", "--merge", self.w.id)
+        self.assertEqual(self.w.lines(), [])
+
+
 if __name__ == "__main__":
     mounted.need_fuse()
     unittest.main()

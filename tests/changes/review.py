@@ -302,10 +302,11 @@ class Markers(Case):
 
     def test_hints_fit_the_case(self):
         self.both()
-        self.assertIn("--merge merges text files", self.w.fails("apply", self.w.id))
-        said = self.w.fails("apply", "--merge", self.w.id)
-        self.assertIn("--conflict=markers", said)
-        self.assertNotIn("--merge merges", said)
+        self.assertIn("hint: --merge merges them", self.w.fails("apply", self.w.id, "/b"))
+        for option in ((), ("--merge",)):
+            said = self.w.fails("apply", *option, self.w.id)
+            self.assertIn("the same lines of one file: --conflict=markers merges the rest and writes both versions", said)
+            self.assertNotIn("--merge merges", said)
 
     def test_both_versions_are_written_between_markers(self):
         self.both()

@@ -20,36 +20,70 @@ Json conflicts_json(const std::vector<ApplyConflict>& conflicts) {
   return list;
 }
 
-// Nothing that has been tried already, or cannot help.
-std::string_view advice_about(const Arguments& args, const std::vector<ApplyConflict>& conflicts) {
-  bool is_all_encrypted = !conflicts.empty() && std::all_of(conflicts.begin(), conflicts.end(),
-                                                            [](const ApplyConflict& one) { return one.is_encrypted; });
-  if (is_all_encrypted) {
+constexpr std::string_view kForce = "--force takes the agent's version, PATH limits what is applied";
+constexpr std::string_view kOneByOne =
+    "`warren review` or `warren apply -i` asks about each, --force takes the agent's version, `warren discard` with "
+    "their paths drops it, PATH limits what is applied";
+
+// "they cannot be merged (it is not text)", with the reason if it is the same for all.
+std::string describe_unmergeable(const std::vector<ApplyConflict>& conflicts) {
+  std::string_view why = conflicts.front().why_not_merged;
+  bool is_same_for_all = !why.empty() && std::ranges::all_of(conflicts, [&](const ApplyConflict& one) {
+    return one.why_not_merged == why;
+  });
+  if (is_same_for_all) return fmt::format("they cannot be merged ({})", why);
+  bool is_any_mergeable =
+      std::ranges::any_of(conflicts, [](const ApplyConflict& one) { return one.merge != MergeResult::kNone; });
+  return is_any_mergeable ? "not all of them can be merged" : "they cannot be merged";
+}
+
+// Of conflicts that are all of one kind which no merge resolves. "" if there is none such.
+std::string_view advice_about_kind(const std::vector<ApplyConflict>& conflicts) {
+  auto are_all = [&](auto is_so) { return std::ranges::all_of(conflicts, is_so); };
+  if (are_all([](const ApplyConflict& one) { return one.is_encrypted; })) {
     return "encrypted files cannot be merged, because what the agent started from is not kept: --force takes the "
            "agent's version, PATH limits what is applied";
   }
-  bool is_all_deleted = !conflicts.empty() && std::all_of(conflicts.begin(), conflicts.end(),
-                                                          [](const ApplyConflict& one) { return one.is_deletion; });
-  if (is_all_deleted) {
+  if (are_all([](const ApplyConflict& one) { return one.is_hidden; })) {
+    return "what was hidden from the agent is never replaced, not even with --force: PATH limits what is applied, "
+           "`warren discard` with their paths drops these changes";
+  }
+  if (are_all([](const ApplyConflict& one) { return one.is_replaced; })) {
+    return "rename what the agent has there, in its session, and apply again; or --force puts it in the place of the "
+           "base's, which `warren undo` brings back. `warren discard` with their paths drops the agent's, PATH limits "
+           "what is applied";
+  }
+  if (are_all([](const ApplyConflict& one) { return one.is_deletion && !one.is_replaced; })) {
     return "the agent has deleted them: --force deletes them with what was changed there, `warren discard` with their "
            "paths keeps them, PATH limits what is applied";
   }
-  bool is_any_incomplete =
-      std::any_of(conflicts.begin(), conflicts.end(), [](const ApplyConflict& one) { return one.is_incomplete; });
+  if (are_all([](const ApplyConflict& one) { return one.is_lost; })) {
+    return "they are gone from the base: --force writes the agent's version, `warren discard` with their paths drops "
+           "it, PATH limits what is applied";
+  }
+  return "";
+}
+
+// Nothing that has been tried already, or cannot help.
+std::string advice_about(const std::vector<ApplyConflict>& conflicts) {
+  bool is_any_incomplete = std::ranges::any_of(conflicts, &ApplyConflict::is_incomplete);
   if (is_any_incomplete) {
     return "a file with lost parts cannot be applied, not even with --force: PATH limits what is applied, `warren "
            "discard` with its path drops it; what the agent wrote of it can be read in its session until then. Try "
            "again first if the session runs: it may still be copying them";
   }
-  if (!args.has("merge") && !args.has("conflict")) {
-    return "--merge merges text files where possible, --force takes the agent's version, PATH limits what is applied";
-  }
-  if (!args.has("conflict")) {
-    return "they cannot be merged: --conflict=markers writes both versions of a text file, --force takes the agent's, "
-           "PATH limits what is applied";
-  }
-  return "one side has deleted these, or they are not text, or the version that the agent started from was not kept: "
-         "--force takes the agent's version, also where it has deleted the file, PATH limits what is applied";
+  if (std::string_view advice = advice_about_kind(conflicts); !advice.empty()) return std::string(advice);
+  auto count = [&](MergeResult result) {
+    return static_cast<std::size_t>(std::ranges::count(conflicts, result, &ApplyConflict::merge));
+  };
+  std::size_t clean = count(MergeResult::kClean);
+  std::size_t marked = count(MergeResult::kMarked);
+  if (clean == conflicts.size()) return fmt::format("--merge merges them, {}", kForce);
+  if (clean + marked < conflicts.size()) return fmt::format("{}: {}", describe_unmergeable(conflicts), kOneByOne);
+  return fmt::format(
+      "both sides changed the same lines of {}: --conflict=markers merges the rest and writes both versions of these, "
+      "`warren review` or `warren apply -i` decides by parts, {}",
+      marked == 1 ? "one file" : fmt::format("{} files", marked), kForce);
 }
 
 }  // namespace
@@ -76,7 +110,7 @@ void print_conflicts(Context& context, const Arguments& args, const std::vector<
   }
   context.err.line(fmt::format("{} {}: nothing was written", context.err.paint(Ink::kRed, "warren:"),
                                conflicts.size() == 1 ? "1 conflict" : fmt::format("{} conflicts", conflicts.size())));
-  context.err.line(fmt::format("hint: {}{}", advice_about(args, conflicts),
+  context.err.line(fmt::format("hint: {}{}", advice_about(conflicts),
                                has_commits == HasCommits::kYes ? ", --commits brings only the commits" : ""));
 }
 
