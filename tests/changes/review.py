@@ -132,6 +132,30 @@ class Patches(Case):
         self.assertIn(b"Binary files /dev/null and b/b differ", said)
         self.assertNotIn(b"GIT binary patch", said)
 
+    def test_what_is_in_a_submodule_cannot_be_on_a_branch_and_the_message_says_what_to_do(self):
+        library = self.w.root / "library"
+        overlaid.write(library / "f", "1\n")
+        for repository in (library, self.base):
+            overlaid.git("init", "-q", ".", cwd=repository)
+        for words in (("add", "."), (*WHO, "commit", "-qm", "one")):
+            overlaid.git(*words, cwd=library)
+        for key, value in (("user.name", "t"), ("user.email", "t@example.org")):
+            overlaid.git("config", key, value, cwd=self.base)
+        overlaid.git("-c", "protocol.file.allow=always", "submodule", "-q", "add", str(library), "lib/sub", cwd=self.base)
+        overlaid.git(*WHO, "commit", "-qm", "one", cwd=self.base)
+        self.fill(a="1\n")
+        self.write("/a", "2\n")
+        self.write("/lib/sub/f", "2\n")
+        branch = ("apply", "--as-branch", "work", self.w.id)
+        self.assertEqual(self.w.fails(*branch),
+                         "warren: '/lib/sub/f' is in the submodule '/lib/sub', whose files cannot be in a commit of this "
+                         "repository\nhint: --exclude /lib/sub leaves them out; `warren apply` writes them as files, for a "
+                         "commit in the submodule\n")
+        self.w.warren(*branch, "--exclude", "/lib/sub")
+        self.assertEqual(overlaid.git("show", "--name-only", "--format=", "work", cwd=self.base), b"a\n")
+        self.w.warren("apply", self.w.id, "/lib/sub")
+        self.assertEqual(self.read("lib/sub/f"), "2\n")
+
     def test_a_branch_has_the_message(self):
         self.fill(a="1\n")
         overlaid.git("init", "-q", ".", cwd=self.base)

@@ -7,9 +7,12 @@
 
 #include <fmt/format.h>
 
+#include "base/below.h"
 #include "base/binary.h"
 #include "base/limits.h"
 #include "base/path.h"
+#include "base/printable.h"
+#include "base/shell_word.h"
 #include "changes/commits/ignored.h"
 #include "changes/conflicts.h"
 #include "changes/git/git.h"
@@ -76,6 +79,7 @@ class BranchCommit {
       bool is_removed = file.before && (!file.after || file.is_renamed()) && !is_in_git_dir(file.before->path);
       bool is_written = file.after && !is_in_git_dir(file.after->path) && !ignored_.contains(file.after->path);
       if (!is_removed && !is_written) continue;
+      WARREN_TRY(check_submodules(file));
       std::optional<std::string> content = WARREN_TRY(rebase(git, parent, file));
       if (is_removed) removed += name_of(file.before->path) + '\0';
       if (is_written) WARREN_TRY(write_for_git(overlay_, *file.after, *host, name_of(file.after->path), content));
@@ -130,11 +134,32 @@ class BranchCommit {
 
   Status load_parent(Git& git, const Parent& parent) {
     in_parent_.clear();
+    submodules_.clear();
     if (parent.commit.empty()) return Ok{};
     WARREN_TRY(git.ask({"read-tree", parent.commit}));
     std::vector<GitTreeEntry> entries = WARREN_TRY(list_git_tree(git, parent.commit));
     for (GitTreeEntry& one : entries) {
-      if (one.is_file()) in_parent_.emplace(std::move(one.path), std::move(one.id));
+      if (one.is_submodule()) submodules_.push_back(std::move(one.path));
+      else if (one.is_file()) in_parent_.emplace(std::move(one.path), std::move(one.id));
+    }
+    return Ok{};
+  }
+
+  // A commit has the files of a submodule only by the id of one of its commits.
+  Status check_submodules(const ChangedFile& file) const {
+    for (const std::string& submodule : submodules_) {
+      for (const auto* side : {&file.before, &file.after}) {
+        if (!*side || !is_at_or_below(name_of((*side)->path), submodule)) continue;
+        bool is_below_base = submodule.starts_with(prefix_);
+        std::string dir = "/" + (is_below_base ? submodule.substr(prefix_.size()) : submodule);
+        std::string hint = "`warren apply` writes them as files, for a commit in the submodule";
+        if (is_below_base && printable(dir) == dir)
+          hint = fmt::format("--exclude {} leaves them out; {}", shell_word(dir), hint);
+        return Error(Code::kUnsupported,
+                     fmt::format("{} is in the submodule {}, whose files cannot be in a commit of this repository",
+                                 quote((*side)->path), quote(dir)),
+                     std::move(hint));
+      }
     }
     return Ok{};
   }
@@ -193,6 +218,7 @@ class BranchCommit {
   std::string prefix_;
   std::pair<std::string, std::string> author_;
   std::unordered_set<std::string> ignored_;
+  std::vector<std::string> submodules_;                       // of the parent: paths in the repository
   std::unordered_map<const ChangedFile*, std::string> seen_;  // → git's id
   std::unordered_map<std::string, std::string> in_parent_;    // path in the repository → git's id
 };

@@ -16,6 +16,7 @@ struct GitTreeEntry {
   std::string id;
   std::string path;  // "src/a"
 
+  bool is_submodule() const { return mode == kGitSubmoduleMode; }
   bool is_file() const { return mode != kGitTreeMode && mode != kGitSubmoduleMode; }  // or a link
 };
 
