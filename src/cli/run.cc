@@ -58,7 +58,10 @@ int run(Context& context, Dialect dialect, std::span<const std::string> words) {
   std::variant<Parsed, UsageError> outcome = parse(context.root, words, context.environment);
   Exit exit = Exit::kOk;
   if (auto* mistake = std::get_if<UsageError>(&outcome)) {
-    if (dialect == Dialect::kWarren) suggest_session_here(*mistake, words);
+    if (dialect == Dialect::kWarren) {
+      suggest_session_here(*mistake, words);
+      suggest_command_of_agent(*mistake, words);
+    }
     exit = explain_mistake(context, dialect, *mistake);
   } else {
     Result<Exit> done = dispatch(context, dialect, std::get<Parsed>(outcome));

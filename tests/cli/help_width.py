@@ -61,6 +61,11 @@ class HelpWidth(unittest.TestCase):
         for known in (*self.ON_A_TERMINAL, ("relay", "dead", "list"), ("checkpoint", "take")):
             self.assertIn(known, self.commands)
 
+    def test_examples_fit_80_columns(self):
+        for words, text in self.commands.items():
+            for line in text.partition("\nexamples:\n")[2].partition("  #")[0].splitlines():
+                self.assertLessEqual(len(line), 80, (words, line))
+
     def test_help_fits_the_columns_that_the_environment_names(self):
         for columns in WIDTHS:
             for words in self.commands:

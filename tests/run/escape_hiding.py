@@ -42,6 +42,9 @@ class Hiding(escaping.Escape):
         self.assertNotIn("s3cret", done.stdout)
         self.assertNotIn("s3cret", done.stderr)
         line = next(line for line in done.stderr.splitlines() if line.startswith("held back from the environment: "))
+        self.assertRegex(line, r": \w+, \w+, \w+ and \d+ more \(--env NAME passes one, --walls lists them\)$")
+        walls = self.world.run("--walls", "--", "true", env=self.world.environment() | secrets).stderr
+        line = next(line for line in walls.splitlines() if line.startswith("environment held back: "))
         for name in ("AWS_SECRET_ACCESS_KEY", "GH_TOKEN", "OPENAI_API_KEY", "PGPASSWORD", "NPM_TOKEN"):
             self.assertIn(name, line)
 

@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "base/path.h"
+#include "base/printable.h"
 #include "cli/agent/glob_check.h"
 #include "cli/commands.h"
 #include "cli/context.h"
@@ -232,7 +233,12 @@ Result<Exit> search_lines(Context& context, const Arguments& args) {
   std::optional<std::string> first = args.find("PATTERN");
   if (!patterns.empty() && first) paths.insert(paths.begin(), *first);
   else if (first) patterns.push_back(*first);
-  if (patterns.empty()) return refuse(context, "missing argument PATTERN");
+  if (patterns.empty()) {
+    return refuse(context, fmt::format("missing argument PATTERN: `warren fs {} grep PATTERN [PATH...]`",
+                                       printable(args.get("ID"))));
+  }
+  if (args.has("extended-regexp") && args.has("fixed-strings"))
+    return refuse(context, "'--extended-regexp' and '--fixed-strings' cannot be used together");
   if (paths.empty()) paths.emplace_back("/");
   PatternOptions options{.kind = args.has("fixed-strings") ? PatternKind::kText : PatternKind::kExpression,
                          .letters = args.has("ignore-case") ? Letters::kAnyCase : Letters::kExact,
@@ -278,6 +284,8 @@ Command make_fs_grep() {
                        .times = Times::kAny,
                        .suggest = Suggest::kPaths}},
       .options = {{.name = "ignore-case", .letter = 'i', .help = "upper and lower case are the same"},
+                  {.name = "recursive", .letter = 'r', .help = "search below directories; this is the default"},
+                  {.name = "extended-regexp", .letter = 'E', .help = "PATTERN is an expression; this is the default"},
                   {.name = "fixed-strings", .letter = 'F', .help = "PATTERN is text, not an expression"},
                   {.name = "word-regexp", .letter = 'w', .help = "only whole words"},
                   {.name = "invert-match", .letter = 'v', .help = "the lines that do not match"},

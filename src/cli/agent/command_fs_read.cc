@@ -225,7 +225,10 @@ Result<Exit> run_stat(Context& context, const Arguments& args) {
       continue;
     }
     out.print("    path: {}{}\n", out.name(path), target.empty() ? "" : " -> " + out.name(target));
-    out.print("    type: {}\n    size: {} ({})\n", type_word(node.mode), node.size, format_size(node.size));
+    std::string bytes = std::to_string(node.size);
+    std::string size = out.size(node.size);  // the same number with --bytes
+    out.print("    type: {}\n    size: {}{}\n", type_word(node.mode), bytes,
+              size == bytes ? "" : fmt::format(" ({})", size));
     out.print("    mode: {:04o} ({})\n", node.mode & 07777U, format_mode(node.mode));
     out.print("   inode: {}\n   links: {}\n   owner: {}:{}\n", node.inode.value, node.nlink, node.owner.uid,
               node.owner.gid);

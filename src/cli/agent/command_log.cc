@@ -81,7 +81,7 @@ Result<std::unique_ptr<Agent>> open_for_log(Context& context, const Arguments& a
 
 Result<Exit> run_log(Context& context, const Arguments& given) {
   bool shows_none = !given.has("all") && given.integer("limit") == 0;
-  if (shows_none) return refuse(context, "--limit must be 1 or more");
+  if (shows_none) return refuse(context, "-n (--limit) must be 1 or more; --all shows everything");
   Arguments args = WARREN_TRY(with_session_here(given));
   LogFilter filter = WARREN_TRY(log_filter(context, args));
   auto agent = WARREN_TRY(open_for_log(context, args));

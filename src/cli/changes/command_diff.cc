@@ -267,7 +267,7 @@ Command make_diff() {
               "With A..B as ID, shows what session B has and session A does not.",
           .positionals = {optional_id_argument(), changed_path_argument()},
           .options = {{.name = "patch", .letter = 'p', .help = "print a patch for git apply and patch -p1"},
-                      {.name = "stat", .help = "print the number of changed lines for each file"},
+                      {.name = "stat", .help = "print the number of changed lines for each file; nothing is folded"},
                       {.name = "name-only", .help = "print only the paths, escaped as in the list; exact with -z"},
                       {.name = "null", .letter = 'z', .help = "end each entry with NUL instead of a newline"},
                       {.name = "exit-code", .help = "exit with 1 if there are changes"},

@@ -115,6 +115,23 @@ void suggest_session_here(UsageError& error, std::span<const std::string> words)
   error.suggestion = fmt::format("warren {}", fmt::join(line, " "));
 }
 
+void suggest_command_of_agent(UsageError& error, std::span<const std::string> words) {
+  bool is_command = error.mistake == Mistake::kUnknownCommand && error.path.size() == 1;
+  if (!is_command || !is_id_here(error.arguments, error.subject)) return;
+  auto id = std::ranges::find(words, error.subject);
+  if (id == words.end() || id + 1 == words.end()) return;
+  auto has = [](const Command& command, std::string_view name) {
+    return std::ranges::find(command.subcommands, name, &Command::name) != command.subcommands.end();
+  };
+  const Command& root = *error.path.front();
+  auto fs = std::ranges::find(root.subcommands, std::string_view("fs"), &Command::name);
+  std::vector<std::string> line(id + 1, words.end());
+  if (has(root, line.front())) line.insert(line.begin() + 1, *id);
+  else if (fs != root.subcommands.end() && has(*fs, line.front())) line.insert(line.begin(), "fs " + *id);
+  else return;
+  error.suggestion = fmt::format("warren {}", fmt::join(line, " "));
+}
+
 Result<Arguments> with_session_here(const Arguments& args) {
   Arguments whole = args;
   if (args.has("ID")) {

@@ -36,6 +36,9 @@ std::optional<std::string> find_session_here(const std::string& directory = ".")
 // For a mistake like "fs ls /notes", with a verb where the ID should be: names the ID to use in the suggestion.
 void suggest_session_here(UsageError& error, std::span<const std::string> words);
 
+// "warren fs notes ls" for "warren notes ls", if an agent or session has that id.
+void suggest_command_of_agent(UsageError& error, std::span<const std::string> words);
+
 // "give an ID, newest first: a, b": the hint where several are possible.
 std::string which_one_hint(std::span<const std::string> newest_first);
 

@@ -15,6 +15,7 @@ namespace warren::cli {
 namespace {
 
 constexpr std::size_t kNamesShown = 8;
+constexpr std::size_t kHeldBackShown = 3;
 constexpr std::size_t kHostsShown = 20;
 constexpr std::size_t kHiddenShown = 100;
 
@@ -27,7 +28,7 @@ std::string joined_names(const std::vector<std::string>& names, std::size_t coun
 }
 
 std::string held_back_line(const RunFacts& facts, std::string_view advice) {
-  return fmt::format("held back from the environment: {} ({})", joined_names(facts.held_back, kNamesShown), advice);
+  return fmt::format("held back from the environment: {} ({})", joined_names(facts.held_back, kHeldBackShown), advice);
 }
 
 std::string host_line(const HostCount& one) {
@@ -71,7 +72,7 @@ class RunReport final : public RunObserver {
     }
     bool hides_entries = facts.home && !facts.home->shown.hidden_entries.empty();
     if (hides_entries && (err_.is_terminal() || walls_ == ShowWalls::kYes)) print_hidden(*facts.home);
-    if (!facts.held_back.empty()) err_.line(held_back_line(facts, "--env NAME passes one"));
+    if (!facts.held_back.empty()) err_.line(held_back_line(facts, "--env NAME passes one, --walls lists them"));
     if (walls_ == ShowWalls::kYes) print_walls(facts);
   }
 

@@ -161,7 +161,19 @@ class Parser {
     take_option(*option, attached);
   }
 
-  void take_letters(std::string_view letters) {
+  // "-iname" of a command whose long options may have one dash.
+  void fail_one_dash(std::string_view word) {
+    std::vector<std::string_view> known;
+    for (const Option& each : command().options) known.push_back(each.name);
+    std::string meant = nearest(word, known);
+    auto contains_it = [&](std::string_view name) { return name.find(word) != name.npos; };
+    auto longer = std::ranges::find_if(known, contains_it);
+    if (meant.empty() && longer != known.end()) meant = *longer;
+    fail(Mistake::kUnknownOption, fmt::format("-{}", word), meant.empty() ? "" : "-" + meant);
+  }
+
+  void take_letters(const std::string_view word) {
+    std::string_view letters = word;
     is_by_letter_ = true;
     while (!letters.empty() && !error_) {
       char letter = letters[0];
@@ -173,6 +185,8 @@ class Parser {
           next_ = words_.size();
           return;
         }
+        if (command().takes_one_dash && word.size() > 1 && letters.size() + 1 == word.size())
+          return fail_one_dash(word.substr(0, word.find('=')));
         return fail(Mistake::kUnknownOption, fmt::format("-{}", letter));
       }
       if (option->value.empty()) {

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/path.h"
@@ -11,16 +13,24 @@
 namespace warren::cli {
 namespace {
 
+const Command* find_subcommand(const Command& command, const std::string& word) {
+  auto found = std::ranges::find(command.subcommands, word, &Command::name);
+  return found == command.subcommands.end() ? nullptr : &*found;
+}
+
 Result<Exit> run_help(Context& context, const Arguments& args) {
   std::vector<const Command*> path{&context.root};
-  for (const std::string& word : args.all("COMMAND")) {
-    std::vector<std::string_view> known;
-    const Command* next = nullptr;
-    for (const Command& sub : path.back()->subcommands) {
-      known.push_back(sub.name);
-      if (sub.name == word) next = &sub;
-    }
+  const std::vector<std::string>& words = args.all("COMMAND");
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    const Command* next = find_subcommand(*path.back(), word);
+    // `help fs notes ls`, as the command is written.
+    bool is_value = next == nullptr && !path.back()->positionals.empty() && i + 1 < words.size() &&
+                    find_subcommand(*path.back(), words[i + 1]) != nullptr;
+    if (is_value) continue;
     if (next == nullptr) {
+      std::vector<std::string_view> known;
+      for (const Command& sub : path.back()->subcommands) known.push_back(sub.name);
       std::string meant = nearest(word, known);
       return refuse(context, fmt::format("unknown command {}{}", quote(word),
                                          meant.empty() ? "" : fmt::format("\nhint: did you mean {}?", quote(meant))));

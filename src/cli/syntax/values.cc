@@ -91,7 +91,8 @@ Result<std::chrono::milliseconds> parse_duration(std::string_view text) {
   if (auto parts = number_and_unit(text)) {
     // Not seconds: whoever deletes what is older than 7 means days.
     if (parts->second.empty())
-      return Error(Code::kInvalid, fmt::format("{} has no unit: write {}d, {}h, {}m or {}s", quote(text), text, text, text, text));
+      return Error(Code::kInvalid,
+                   fmt::format("{} has no unit: write {}d, {}h, {}m or {}s", quote(text), text, text, text, text));
     for (const auto& [unit, factor] : kUnits) {
       if (parts->second != unit) continue;
       double ms = parts->first * factor;
@@ -104,6 +105,13 @@ Result<std::chrono::milliseconds> parse_duration(std::string_view text) {
 Result<std::int64_t> parse_time(std::string_view text, Zone zone) {
   if (auto seconds = whole_number<std::int64_t>(text)) return *seconds;
   if (auto seconds = parse_date(text, zone == Zone::kUtc ? DateZone::kUtc : DateZone::kLocal)) return *seconds;
+  if (parse_duration(text).ok()) {
+    return Error(
+        Code::kInvalid,
+        fmt::format("{} is a duration, and this is a time, such as 2026-01-01T00:00:00Z or \"$(date -d '1 hour "
+                    "ago' +%s)\"",
+                    quote(text)));
+  }
   return bad(text, "a time, such as 1767225600 or 2026-01-01T00:00:00Z");
 }
 

@@ -49,6 +49,11 @@ TEST(Values, ATimeIsSecondsOrADate) {
   }
 }
 
+TEST(Values, ADurationIsNoTimeAndTheMessageSaysWhatIs) {
+  std::string message = parse_time("1h").error().message();
+  EXPECT_TRUE(message.starts_with("'1h' is a duration, and this is a time, such as 2026")) << message;
+}
+
 TEST(Values, NumbersThatDoNotFitAreRefused) {
   EXPECT_EQ(*parse_integer("-9223372036854775808"), INT64_MIN);
   EXPECT_EQ(error_of(parse_integer("9223372036854775808")), Code::kInvalid);
