@@ -17,7 +17,8 @@ Result<std::int64_t> parse_count(std::string_view text);     // 0 or more
 Result<std::uint32_t> parse_user_id(std::string_view text);  // a numeric user or group id
 Result<std::uint64_t> parse_size(std::string_view text);     // 4096, 64K, 1.5GiB: powers of 1024
 Result<std::optional<std::uint64_t>> parse_size_or_none(std::string_view text);
-Result<std::chrono::milliseconds> parse_duration(std::string_view text);  // 500ms, 30s, 5m, 2h, 1d; never without a unit
+// 500ms, 30s, 5m, 2h, 1d; never without a unit.
+Result<std::chrono::milliseconds> parse_duration(std::string_view text);
 
 enum class Zone { kLocal, kUtc };
 
