@@ -150,6 +150,17 @@ class Merged(Git):
         self.assertEqual(self.files(), ["dir/inner", "dir/two", "file"])
         self.assertEqual(self.warren("diff", "session:s"), "")
 
+    def test_a_directory_that_was_renamed_again_before_the_merge_keeps_its_files(self):
+        (self.base / "dir/two").write_text("two\n")
+        self.commit("two")
+        self.inside(f"git mv dir moved; {COMMIT} moved; git mv moved again")
+        show = "git status --short; cat again/*"
+        before = self.inside(show).stdout
+        self.warren("apply", "session:s", "--commits", "--yes")
+        self.git("merge", "-q", "warren/s")
+        self.assertEqual(self.inside(show).stdout, before)
+        self.assertEqual(self.files(), ["file", "moved/inner", "moved/two"])
+
     def test_it_holds_after_a_rebase_of_the_branch(self):
         self.inside(WORK)
         self.warren("apply", "session:s", "--keep")

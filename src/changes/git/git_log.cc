@@ -17,7 +17,7 @@ bool writes_files(const LogEntry& entry) {
 }
 
 bool makes_commit(const LogEntry& entry) {
-  constexpr std::string_view kMaking[] = {"commit", "cherry-pick", "revert"};
+  constexpr std::string_view kMaking[] = {"commit", "cherry-pick", "revert", "am:"};
   return std::any_of(std::begin(kMaking), std::end(kMaking),
                      [&](std::string_view action) { return entry.message.starts_with(action); });
 }

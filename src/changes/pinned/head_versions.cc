@@ -153,7 +153,8 @@ std::optional<HeadVersion> find_in_head(const Compared& compared, const std::str
 
 // What the session shows at each place of the base's, as far as it has not changed it, if the base's HEAD has something
 // else there. That is what the agent's HEAD has, unless that is no version that the base has ever had there: another
-// file may have the name in it, or none, while a rename is committed only in part, or was taken back.
+// file may have the name in it, or none, while a rename is committed only in part, or was taken back. After a second
+// rename that is not committed, the agent's HEAD has neither name, and after a merge the base lacks both, too.
 Result<HeadVersions> list_shown(const AgentOverlay& overlay, const Compared& compared) {
   auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
   TreeFinder base(overlay.base);
@@ -162,8 +163,13 @@ Result<HeadVersions> list_shown(const AgentOverlay& overlay, const Compared& com
   for (const HeadVersions& one : compared.shared) known.insert(one.begin(), one.end());
   HeadVersions shown;
   for (const auto& [place, any] : known) {
-    std::optional<HeadVersion> in_head = find_in_head(compared, tree.path_of(place), place);
-    if (!in_head) continue;
+    std::string path = tree.path_of(place);
+    std::optional<HeadVersion> in_head = find_in_head(compared, path, place);
+    if (!in_head) {
+      bool is_renamed_again = path != place && any.is_file() && any.now_id.empty();
+      if (is_renamed_again) shown.emplace(place, any);
+      continue;
+    }
     in_head->now_id = any.now_id;
     const HeadVersions& last = compared.shared.back();
     auto at_last = last.find(place);
