@@ -16,6 +16,7 @@
 #include "os/files/host_files.h"
 #include "store/files/namespace_tree.h"
 #include "store/files/sqlite_fs.h"
+#include "store/identity.h"
 #include "store/overlay/overlay_rows.h"
 #include "store/overlay/overlay_schema.h"
 
@@ -300,8 +301,15 @@ std::string agent_id_of(std::string_view path) {
 
 std::optional<AgentOverlay> Agent::overlay() {
   if (!overlay_) return std::nullopt;
-  return AgentOverlay{*overlay_->rows, *overlay_->base, *overlay_->merged, overlay_->base_path,
-                      store_->path(),  overlay_->note,  overlay_->hidden};
+  Result<std::optional<std::string>> identity = find_identity(*store_);
+  return AgentOverlay{.upper = *overlay_->rows,
+                      .base = *overlay_->base,
+                      .merged = *overlay_->merged,
+                      .base_path = overlay_->base_path,
+                      .agent_path = store_->path(),
+                      .note = overlay_->note,
+                      .hidden = overlay_->hidden,
+                      .identity = identity.ok() ? *std::move(identity) : std::nullopt};
 }
 
 }  // namespace warren

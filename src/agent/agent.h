@@ -56,6 +56,7 @@ struct AgentOverlay {
   const std::string& agent_path;
   const std::optional<BaseNote>& note;     // ours about this file; nullopt for a file from elsewhere
   const std::vector<std::string>& hidden;  // paths in the base that were hidden from the agent: "/a/secret"
+  std::optional<std::string> identity;     // store/identity.h; nullopt if the file has none yet
 };
 
 // Thread-safe like its store. The clock outlives it.

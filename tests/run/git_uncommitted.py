@@ -6,6 +6,7 @@
 Needs root.
 """
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -103,6 +104,20 @@ class TakenBack(Uncommitted):
         self.assertEqual(self.asked("--ignored"), [])
 
 
+    def test_what_a_deleted_session_has_applied_is_not_of_the_next_whose_file_has_its_inode(self):
+        self.inside("echo agent > file", session="first")
+        self.warren("apply", "session:first", "--keep")
+        place = self.world.home / ".agentfs/run"
+        kept = place / "kept"
+        os.link(place / "first/delta.db", kept)
+        self.warren("sessions", "delete", "first", "--yes")
+        (self.base / "file").write_text("half done\n")
+        self.inside(f"{BOT} stash -qu; echo 2 > other; {BOT} commit -qm two other")
+        kept.write_bytes((place / "s/delta.db").read_bytes())
+        os.rename(kept, place / "s/delta.db")
+        self.assertIn("/file", self.warren("apply", "session:s", "--no-commits", status=1))
+        self.assertTrue(self.has_work())
+
     def test_a_rule_of_the_agents_keeps_no_question_from_being_asked(self):
         self.inside(f"rm scratch; echo scratch > .gitignore; echo 2 > other; {BOT} commit -qm two other")
         self.assertEqual(self.asked("scratch"), ["work"])
@@ -147,6 +162,17 @@ class Damaged(Uncommitted):
                 self.assertFalse(self.has_work())
                 self.warren("undo", "session:s")
                 self.assertTrue(self.has_work())
+
+    def test_a_linked_worktree_is_not_one_that_the_agent_makes_of_its_repository(self):
+        tree = self.base.with_name("linked")
+        self.git("worktree", "add", "-q", "-b", "fix", tree)
+        (tree / "file").write_text("half done\n")
+        where = (tree / ".git").read_text().strip()
+        self.base = tree
+        self.inside(f"git checkout -q file; echo 2 > other; {BOT} commit -qm two other; rm -rf .git; echo '{where}' > .git")
+        said = self.warren("apply", "session:s", "--no-commits", status=1)
+        self.assertIn("may revert your uncommitted work: /file; that cannot be known: " + self.NO_HEAD, said)
+        self.assertEqual((tree / "file").read_text(), "half done\n")
 
     def test_nothing_is_asked_about_other_files(self):
         for name, (script, _) in self.DAMAGE.items():
@@ -227,6 +253,17 @@ class Stashed(Uncommitted):
         self.inside(f"touch empty; cp other copy; echo own > own; {BOT} stash -qu; git stash apply -q; git add -A; {BOT} commit -qm all")
         self.assertEqual(self.asked(), [])
         self.assertNotIn("stash of yours", self.warren("apply", "session:s"))
+
+    def test_a_commit_that_the_user_has_amended_since_is_not_of_the_stash(self):
+        (self.base / "more").write_text("1\n")
+        self.commit("more")
+        (self.base / "other").write_text("stashed\n")
+        self.git("stash", "push", "-q")
+        self.inside(f"echo 2 > file; {BOT} commit -qam two")
+        (self.base / "more").write_text("2\n")
+        self.git("commit", "-qa", "--amend", "-m", "more of it")
+        self.assertNotIn("stash", self.warren("diff", "session:s"))
+        self.assertNotIn("stash", self.warren("apply", "session:s", "--yes"))
 
     def test_work_that_the_user_has_taken_out_of_it_is_uncommitted_work(self):
         self.git("stash", "apply", "-q")

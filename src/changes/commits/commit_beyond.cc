@@ -159,9 +159,14 @@ AppliedFiles list_applied_files(const AgentOverlay& overlay) {
   Result<HostIdentity> file = identify_host_node(overlay.agent_path);
   Result<std::vector<KeptApply>> kept = list_kept();  // the newest first
   if (!file.ok() || !kept.ok()) return applied;       // then the user is asked
+  // By identity: a new agent file may have the inode of one that was deleted. Older records have none.
+  auto is_own = [&](const ApplyRecord& record) {
+    if (record.agent_identity.empty()) return record.base == overlay.base_path && record.inode == file->inode;
+    return record.agent_identity == overlay.identity;
+  };
   for (const KeptApply& one : *kept) {
-    bool is_own = one.record.kind == RecordKind::kApply && one.record.inode == file->inode && one.record.intent;
-    if (!is_own) continue;
+    bool counts = one.record.kind == RecordKind::kApply && one.record.intent && is_own(one.record);
+    if (!counts) continue;
     for (const Step& step : one.record.intent->steps) applied.paths.insert(step.path);
     for (const AppliedChange& change : one.record.intent->changes) {
       applied.paths.insert(change.path);  // a step may write a whole directory

@@ -59,19 +59,20 @@ constexpr const char* kAsFiles = "--no-commits applies the changes as files";
 
 // Whether the agent has no repository of its own to look at, and has not made it so: it was hidden from it, or the base
 // is a linked worktree, which has a file that says where its repository is.
-Result<bool> has_no_repository(const AgentOverlay& overlay) {
+bool has_no_repository(const AgentOverlay& overlay) {
   bool is_hidden = std::any_of(overlay.hidden.begin(), overlay.hidden.end(),
                                [](const std::string& path) { return is_at_or_below(kGitHead, path); });
   if (is_hidden) return true;
-  Result<Attributes> node = lstat(overlay.merged, kGitDir);
   Result<Attributes> in_base = lstat(overlay.base, kGitDir);
-  if (!node.ok() || !in_base.ok() || !node->is_file() || !in_base->is_file()) return false;
-  std::string text = WARREN_TRY(read_file(overlay.merged, kGitDir, {.size_bytes_max = limits::kGitRefBytes}));
-  std::string of_base = WARREN_TRY(read_file(overlay.base, kGitDir, {.size_bytes_max = limits::kGitRefBytes}));
-  return text == of_base;
+  return in_base.ok() && in_base->is_file() && has_git_of_base(overlay);
 }
 
 }  // namespace
+
+bool has_git_of_base(const AgentOverlay& overlay) {
+  Result<Attributes> own = lstat(overlay.upper.fs(), kGitDir);
+  return !own.ok() && own.error().code() == Code::kNotFound && lstat(overlay.merged, kGitDir).ok();
+}
 
 Result<std::optional<AgentCommits>> find_commits(const AgentOverlay& overlay) {
   std::optional<AgentCommits> none;
@@ -79,7 +80,7 @@ Result<std::optional<AgentCommits>> find_commits(const AgentOverlay& overlay) {
   std::optional<GitHeads> base = WARREN_TRY(find_base_heads(overlay));
   if (!base) return none;
   if (!agent) {
-    if (WARREN_TRY(has_no_repository(overlay))) return none;
+    if (has_no_repository(overlay)) return none;
     return Error(Code::kCorrupt, "the agent's repository has no HEAD that can be read", kAsFiles);
   }
   std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(overlay));

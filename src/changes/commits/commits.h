@@ -51,6 +51,9 @@ struct AgentCommits {
 // has no HEAD that can be read.
 Result<std::optional<AgentCommits>> find_commits(const AgentOverlay& overlay);
 
+// Whether the agent has left .git as it is in the base: nothing was written or removed there.
+bool has_git_of_base(const AgentOverlay& overlay);
+
 // Whether the agent's HEAD names no commit, although it did at the session's start: what it has committed is not known.
 Result<bool> has_lost_head(const AgentOverlay& overlay);
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "changes/commits/commits.h"
+#include "changes/git/git_refs.h"
 #include "changes/git/raw_diff.h"
 #include "changes/git/work_tree_ids.h"
 #include "os/files/host_tree.h"
@@ -38,16 +39,27 @@ Versions list_versions(const std::vector<std::string>& parts) {
 }
 
 // Of the objects that only the user's stashes lead to: of each, the commit with its files, that of its index and, as a
-// third parent, that of untracked files.
+// third parent, that of untracked files. Not the first parent, which was HEAD and may have been amended since.
 Result<std::unordered_set<std::string>> list_stashed_objects(Git& git) {
   std::unordered_set<std::string> ids;
   Captured newest = WARREN_TRY(git.run({"rev-parse", "--verify", "--quiet", kStashes}));
   if (newest.status != 0) return ids;
-  std::string stashes = WARREN_TRY(git.ask({"log", "-g", "--format=%H", kStashes, "--"}));
-  std::string listed = WARREN_TRY(git.ask_with({"rev-list", "--objects", "--no-object-names", "--ignore-missing",
-                                                "--stdin", "--not", fmt::format("--exclude={}", kStashes), "--all"},
-                                               fmt::format("{}{}\n", newest.output, stashes)));
-  for_each_line(listed, [&](std::string_view id) { ids.emplace(id); });
+  std::string stashes = WARREN_TRY(git.ask({"log", "-g", "--format=%H %P", kStashes, "--"}));
+  std::string asked;
+  for_each_line(stashes + "\n", [&](std::string_view line) {
+    std::string_view stash = line.substr(0, line.find(' '));
+    if (is_object_id(stash)) asked += fmt::format("{0}\n^{0}^1\n", stash);
+  });
+  Result<std::string> listed = git.ask_with({"rev-list", "--objects", "--no-object-names", "--ignore-missing",
+                                             "--stdin", "--not", fmt::format("--exclude={}", kStashes), "--all"},
+                                            asked);
+  if (!listed.ok()) {
+    return std::move(listed)
+        .take_error()
+        .within("look for what the commits have from your stashes")
+        .with_hint("`git fsck` in the base says what is wrong there; --no-commits applies the changes as files");
+  }
+  for_each_line(*listed, [&](std::string_view id) { ids.emplace(id); });
   // An empty file is nobody's.
   std::string empty = WARREN_TRY(git.ask_with({"hash-object", "--stdin"}, ""));
   ids.erase(empty);

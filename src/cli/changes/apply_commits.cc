@@ -187,6 +187,7 @@ Error lost_head() { return Error(Code::kCorrupt, "the HEAD of the agent's reposi
 // An error if it cannot be known what the agent has committed.
 Result<ImportedHead> import_head(const AgentOverlay& overlay, const std::vector<TreeChange>& all) {
   ImportedHead head;
+  if (has_git_of_base(overlay)) return head;
   std::optional<AgentCommits> found = WARREN_TRY(find_commits(overlay));
   bool has_head = found && !found->head.empty();
   if (!has_head && WARREN_TRY(has_lost_head(overlay))) return lost_head();
