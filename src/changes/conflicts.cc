@@ -147,6 +147,7 @@ class Replacements {
     // What was deleted in a renamed directory had another place in the base.
     if (found == by_path_.end() || !is_at_or_below(deleted.base_path, found->second.base_path)) return;
     conflict.is_replaced = true;
+    conflict.is_new = deleted.is_unseen;
     std::string_view theirs = word_of(*deleted.before);
     std::string_view ours = word_of(*found->second.made);
     bool is_here = path == deleted.path;

@@ -220,7 +220,7 @@ class WhatTheAgentDoes(Frozen):
     def test_what_the_agent_has_merged_and_the_host_reverts_is_no_change(self):
         for session, more in (("t", "true"), ("u", f"echo 1 > own; git add own; {COMMIT} own")):
             with self.subTest(session=session):
-                self.inside("echo 1 > n; rm n; git stash list", session=session)
+                self.inside("echo 1 > n; rm n; git stash list", session=session, options=("--keep",))
                 self.write("added", "of the host\n")
                 self.host_commit("file", f"for {session}\n")
                 self.inside(f"{BOT} merge -q warren/base; {more}", session=session)
@@ -403,7 +403,7 @@ class WhatTheAgentDoes(Frozen):
                 "untracked": f"git rm -q --cached one/file; {ADDED} removed", "older": "git reset -q HEAD~1",
                 "own": f"echo own > one/new; git add -A; {COMMIT} own; rm one/new"}
         show = "git status --short; grep -r . one two three t 2> /dev/null | sort"
-        before = {session: self.inside(f"{way}; {show}", session=session).stdout for session, way in ways.items()}
+        before = {session: self.inside(f"{way}; {show}", session=session, options=("--keep",)).stdout for session, way in ways.items()}
         for name in names:
             self.write(f"{name}/file", "of the host\n")
         self.write("one/new", "of the host\n")

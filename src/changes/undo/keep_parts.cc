@@ -112,7 +112,7 @@ Status keep_parts_of(OverlayAgent& opened, const ApplyRecord& undo) {
   return opened.agent->close();
 }
 
-// One that cannot be opened has nothing to do with this undo.
+// One that cannot be opened does not stop the undo: it belongs to another agent, and may be damaged.
 Status keep_parts_of_session(const SessionInfo& session, const ApplyRecord& undo, Clock& clock) {
   std::optional<std::string> file = WARREN_TRY(find_session_file(session.id));
   if (!file || *file == undo.agent) return Ok{};

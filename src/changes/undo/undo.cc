@@ -184,7 +184,8 @@ Status prepare_agent(const ApplyRecord& record, Clock& clock) {
   Error why = std::move(kept).take_error();
   std::string hint = why.hint();
   if (hint.empty())
-    hint = fmt::format("the undo also updates the agent {}; if that is not needed, move it away", quote(record.agent));
+    hint = fmt::format("the undo also updates the agent {}; if that is not needed, move its file away",
+                       quote(record.agent));
   return std::move(why).within("nothing was undone").with_hint(hint);
 }
 

@@ -46,19 +46,23 @@ std::string_view advice_about_kind(const std::vector<ApplyConflict>& conflicts) 
   }
   if (are_all([](const ApplyConflict& one) { return one.is_hidden; })) {
     return "what was hidden from the agent is never replaced, not even with --force: PATH limits what is applied, "
-           "`warren discard` with their paths drops these changes";
+           "`warren discard` with these paths drops the changes";
+  }
+  if (are_all([](const ApplyConflict& one) { return one.is_replaced && one.is_new; })) {
+    return "rename what the agent has there, in its session, and apply again; or --force puts it in the place of the "
+           "base's, which `warren undo` brings back. `warren discard` with these paths drops the agent's, PATH limits "
+           "what is applied";
   }
   if (are_all([](const ApplyConflict& one) { return one.is_replaced; })) {
-    return "rename what the agent has there, in its session, and apply again; or --force puts it in the place of the "
-           "base's, which `warren undo` brings back. `warren discard` with their paths drops the agent's, PATH limits "
-           "what is applied";
+    return "--force puts what the agent has there in the place of the base's, which `warren undo` brings back. "
+           "`warren discard` with these paths drops the agent's, PATH limits what is applied";
   }
   if (are_all([](const ApplyConflict& one) { return one.is_deletion && !one.is_replaced; })) {
     return "the agent has deleted them: --force deletes them with what was changed there, `warren discard` with their "
            "paths keeps them, PATH limits what is applied";
   }
   if (are_all([](const ApplyConflict& one) { return one.is_lost; })) {
-    return "they are gone from the base: --force writes the agent's version, `warren discard` with their paths drops "
+    return "they are gone from the base: --force writes the agent's version, `warren discard` with these paths drops "
            "it, PATH limits what is applied";
   }
   return "";

@@ -10,6 +10,7 @@
 #include "agent/locate.h"
 #include "agent/sessions.h"
 #include "base/path.h"
+#include "base/shell_word.h"
 #include "changes/filter.h"
 #include "changes/upper/open_overlay.h"
 #include "cli/changes/changes_output.h"
@@ -120,14 +121,18 @@ void suggest_command_of_agent(UsageError& error, std::span<const std::string> wo
   if (!is_command || !is_id_here(error.arguments, error.subject)) return;
   auto id = std::ranges::find(words, error.subject);
   if (id == words.end() || id + 1 == words.end()) return;
-  auto has = [](const Command& command, std::string_view name) {
-    return std::ranges::find(command.subcommands, name, &Command::name) != command.subcommands.end();
+  auto find = [](const Command& command, std::string_view name) {
+    auto found = std::ranges::find(command.subcommands, name, &Command::name);
+    return found == command.subcommands.end() ? nullptr : &*found;
   };
   const Command& root = *error.path.front();
-  auto fs = std::ranges::find(root.subcommands, std::string_view("fs"), &Command::name);
-  std::vector<std::string> line(id + 1, words.end());
-  if (has(root, line.front())) line.insert(line.begin() + 1, *id);
-  else if (fs != root.subcommands.end() && has(*fs, line.front())) line.insert(line.begin(), "fs " + *id);
+  const Command* fs = find(root, "fs");
+  const Command* command = find(root, *(id + 1));
+  bool is_of_agent = command != nullptr && !command->positionals.empty() && command->positionals.front().name == "ID";
+  std::vector<std::string> line;
+  for (auto word = id + 1; word != words.end(); ++word) line.push_back(shell_word(*word));
+  if (is_of_agent) line.insert(line.begin() + 1, shell_word(*id));
+  else if (fs != nullptr && find(*fs, *(id + 1)) != nullptr) line.insert(line.begin(), "fs " + shell_word(*id));
   else return;
   error.suggestion = fmt::format("warren {}", fmt::join(line, " "));
 }

@@ -90,7 +90,7 @@ Result<std::chrono::milliseconds> parse_duration(std::string_view text) {
       {{"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}}};
   if (auto parts = number_and_unit(text)) {
     // Not seconds: whoever deletes what is older than 7 means days.
-    if (parts->second.empty())
+    if (parts->second.empty() && parts->first > 0)
       return Error(Code::kInvalid,
                    fmt::format("{} has no unit: write {}d, {}h, {}m or {}s", quote(text), text, text, text, text));
     for (const auto& [unit, factor] : kUnits) {
@@ -106,11 +106,10 @@ Result<std::int64_t> parse_time(std::string_view text, Zone zone) {
   if (auto seconds = whole_number<std::int64_t>(text)) return *seconds;
   if (auto seconds = parse_date(text, zone == Zone::kUtc ? DateZone::kUtc : DateZone::kLocal)) return *seconds;
   if (parse_duration(text).ok()) {
-    return Error(
-        Code::kInvalid,
-        fmt::format("{} is a duration, and this is a time, such as 2026-01-01T00:00:00Z or \"$(date -d '1 hour "
-                    "ago' +%s)\"",
-                    quote(text)));
+    return Error(Code::kInvalid,
+                 fmt::format("{} is a length of time; a point in time is needed, such as 2026-01-01T00:00:00Z or "
+                             "\"$(date -d '1 hour ago' +%s)\"",
+                             quote(text)));
   }
   return bad(text, "a time, such as 1767225600 or 2026-01-01T00:00:00Z");
 }

@@ -51,7 +51,7 @@ TEST(Values, ATimeIsSecondsOrADate) {
 
 TEST(Values, ADurationIsNoTimeAndTheMessageSaysWhatIs) {
   std::string message = parse_time("1h").error().message();
-  EXPECT_TRUE(message.starts_with("'1h' is a duration, and this is a time, such as 2026")) << message;
+  EXPECT_TRUE(message.starts_with("'1h' is a length of time; a point in time is needed, such as 2026")) << message;
 }
 
 TEST(Values, NumbersThatDoNotFitAreRefused) {
