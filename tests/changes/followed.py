@@ -133,8 +133,9 @@ class ByHand(MountedCase):
         shutil.copytree(self.base / "src", self.base / "copy")  # as git does it: other nodes
         shutil.rmtree(self.base / "src")
         os.rename(self.base / "copy", self.base / "lib")
-        self.await_names("lib", ["c", "new", "sub"])
+        mounted.wait_for((self.point / "lib/sub/d").exists, "what the base has at the new place does not show")
         self.assertEqual((self.point / "lib/sub/d").read_text(), "d\n")
+        self.await_names("lib", ["c", "new", "sub"])
         self.assertEqual(sorted(os.listdir(inside)), ["c", "new", "sub"])
         os.close(inside)
         self.assertEqual(self.w.changes(), ["A f /lib/new"])

@@ -313,7 +313,6 @@ class WhateverTheHostDoes(State):
         self.inside("git log --format=%s")
         self.assertEqual(self.world.sessions(), [])
         self.inside("git status --short; git checkout -q release; git checkout -q main")
-        self.apply()
         self.assertEqual(self.world.sessions(), [])
         self.inside("git status --short; echo 2 > file")
         self.host_commit("hosts", "1\n")
