@@ -86,7 +86,7 @@ class Services:
         self.world.file.write_bytes(older)
         done = self.world.run("audit", self.world.id, "verify", "--anchor", address, text=True)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("are missing", done.stdout)
+        self.assertIn("it is missing, with all rows up to", done.stdout)
         self.assertNotIn(self.facts["secret"], done.stdout + done.stderr)
 
     def run_checkpoint(self, *words):
