@@ -73,14 +73,14 @@ class Unfinished(State):
 
     def test_of_a_popped_stash(self):
         self.both_change_a_file(committed=False)
-        self.inside(f"{BOT} stash -q; {BOT} rebase -q warren/base; {BOT} stash pop > /dev/null 2>&1 || true")
+        self.inside(f"{BOT} stash -q; {BOT} rebase -q warren/base; ! {BOT} stash pop > /dev/null 2>&1")
         self.check_asks("the session's git has unresolved conflicts in 1 file: /file")
         self.warren("apply", "session:s", "--yes")
         self.assertIn("<<<<<<<", (self.base / "file").read_text())
 
     def test_after_a_reset_the_file_itself_is_in_conflict_too(self):
         self.both_change_a_file(committed=False)
-        self.inside(f"{BOT} stash -q; git reset -q --hard warren/base; {BOT} stash pop > /dev/null 2>&1 || true")
+        self.inside(f"{BOT} stash -q; git reset -q --hard warren/base; ! {BOT} stash pop > /dev/null 2>&1")
         self.check_asks("the session's git has unresolved conflicts in 1 file: /file")
         self.assertIn("conflict: /file", self.warren("apply", "session:s", "--yes", status=1))
         self.assertEqual((self.base / "file").read_text(), "one\nhosts\nthree\n")
@@ -90,12 +90,12 @@ class Unfinished(State):
     def test_of_an_index_of_version_4(self):
         self.both_change_a_file(committed=False)
         self.inside(f"git update-index --index-version 4; {BOT} stash -q; git reset -q --hard warren/base; "
-                    f"{BOT} stash pop > /dev/null 2>&1 || true")
+                    f"! {BOT} stash pop > /dev/null 2>&1")
         self.check_asks("the session's git has unresolved conflicts in 1 file: /file")
 
     def test_other_files_can_be_named(self):
         self.both_change_a_file(committed=False)
-        self.inside(f"{BOT} stash -q; {BOT} rebase -q warren/base; {BOT} stash pop > /dev/null 2>&1 || true; echo 1 > other")
+        self.inside(f"{BOT} stash -q; {BOT} rebase -q warren/base; echo 1 > other; ! {BOT} stash pop > /dev/null 2>&1")
         self.assertIn("unresolved conflicts", self.warren("apply", "session:s", "/file", status=1))
         self.warren("apply", "session:s", "/other", "--keep")
         self.assertEqual(self.git("status", "--short"), "?? other")

@@ -179,7 +179,7 @@ AppliedFiles list_applied_files(const AgentOverlay& overlay) {
 }  // namespace
 
 Result<std::vector<std::string>> CommitImport::list_brought() {
-  std::string commits = WARREN_TRY(joined_.ask({"rev-list", commit_, "--not", "--exclude=refs/stash", "--all"}));
+  std::string commits = WARREN_TRY(list_brought_commits());
   std::vector<std::string> names = WARREN_TRY(list_changed_by(joined_, commits));
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());

@@ -178,7 +178,9 @@ class CommitImport {
   Result<std::string> find_arrival(const std::string& common);
   Result<Beyond> sort_candidates(const std::unordered_map<std::string, Candidate>& candidates, bool is_base_behind);
   Result<std::unordered_set<std::string>> list_applied();
-  // "src/a" → the ids of its versions in the commits that are brought.
+  // All that the base does not have, one id on each line. What only its stash leads to is not published yet.
+  Result<std::string> list_brought_commits();
+  // "src/a" → the ids of its versions in these.
   using Versions = std::unordered_map<std::string, std::unordered_set<std::string>>;
   Result<Versions> list_brought_versions();
   Result<std::vector<std::string>> list_published(const Versions& versions);

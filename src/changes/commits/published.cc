@@ -68,10 +68,12 @@ Result<std::unordered_set<std::string>> list_stashed_objects(Git& git) {
 
 }  // namespace
 
-// Of all commits that the base does not have. What only its stash leads to is not published yet.
+Result<std::string> CommitImport::list_brought_commits() {
+  return joined_.ask({"rev-list", commit_, "--not", fmt::format("--exclude={}", kStashes), "--all"});
+}
+
 Result<CommitImport::Versions> CommitImport::list_brought_versions() {
-  std::string commits =
-      WARREN_TRY(joined_.ask({"rev-list", commit_, "--not", fmt::format("--exclude={}", kStashes), "--all"}));
+  std::string commits = WARREN_TRY(list_brought_commits());
   if (commits.empty()) return Versions();
   std::string listed = WARREN_TRY(joined_.ask_with(
       {"diff-tree", "--stdin", "--root", "-r", "-c", "-z", "--raw", "--no-abbrev", "--no-commit-id", "--no-renames"},
