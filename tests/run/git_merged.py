@@ -6,6 +6,7 @@
 Needs root.
 """
 import hashlib
+import os
 import pathlib
 import sys
 import unittest
@@ -15,6 +16,7 @@ import sandboxed
 from git import COMMIT, Git
 
 ADDED = COMMIT.replace("-qam", "-qm")  # only what was added to the index
+BACK = "mv moved dir; mv new file"
 WORK = "git mv dir moved; mkdir dir; echo n > dir/n; echo more > more; git add -A; " + COMMIT + " own"
 
 
@@ -149,6 +151,35 @@ class Merged(Git):
         self.bring()
         self.assertEqual(self.files(), ["dir/inner", "dir/two", "file"])
         self.assertEqual(self.warren("diff", "session:s"), "")
+
+    def test_a_directory_that_was_renamed_back_without_a_commit_keeps_its_files(self):
+        (self.base / "dir/two").write_text("two\n")
+        large = b"".join(bytes([65 + i]) * (1 << 20) for i in range(18))
+        (self.base / "dir/large").write_bytes(large)
+        os.symlink("two", self.base / "dir/link")
+        self.commit("more")
+        show = "git status --short; cat file dir/inner dir/two dir/link; sha256sum dir/large"
+        for session, before_apply, after_apply in (("before", BACK, "true"), ("after", "true", BACK)):
+            with self.subTest(session):
+                self.git("reset", "-q", "--hard", "main")
+                self.inside(f"git mv dir moved; git mv file new; {COMMIT} moved; {before_apply}", session=session)
+                said = self.warren("apply", f"session:{session}", "--keep")
+                self.assertNotIn("the base changed", said)
+                self.inside(after_apply, session=session)
+                before = self.inside(show, session=session).stdout
+                self.assertIn("of the base\ninner\ntwo\ntwo\n" + hashlib.sha256(large).hexdigest(), before)
+                self.git("checkout", "-q", "-B", "merged", "main")
+                self.git("merge", "-q", f"warren/{session}")
+                self.assertEqual(self.inside(show, session=session).stdout, before)
+                if session == "before":
+                    self.assertIn("it was deleted from the base", self.world.warren("apply", f"session:{session}").stderr)
+                    self.warren("apply", f"session:{session}", "--force")
+                else:
+                    self.assertIn("2 renamed", self.warren("apply", f"session:{session}"))
+                self.assertEqual(self.files(), ["dir/inner", "dir/large", "dir/link", "dir/two", "file"])
+                self.assertEqual((self.base / "dir/large").read_bytes(), large)
+                self.git("checkout", "-q", "-f", "main")
+                self.git("clean", "-qfd")
 
     def test_a_directory_that_was_renamed_again_before_the_merge_keeps_its_files(self):
         (self.base / "dir/two").write_text("two\n")

@@ -329,12 +329,15 @@ Result<CommitImport::Beyond> CommitImport::sort_candidates(const std::unordered_
   if (candidates.empty()) return beyond;
   std::unordered_set<std::string> dirty = WARREN_TRY(list_dirty_candidates(candidates));
   AppliedFiles applied = list_applied_files(overlay_);
+  bool is_pinned = WARREN_TRY(find_pinned_git(overlay_)).has_value();
   for (const auto& [name, one] : candidates) {
     std::string path = "/" + name;
     bool is_as_committed = one.status == 'D' ? !one.shown : one.shown && !dirty.contains(name);
     bool is_own = one.status == 'A' && !one.shown;  // on another branch, the base may have shown it for a moment
     if (is_own && is_base_behind) is_own = !WARREN_TRY(has_in_base(name));
     if (!is_own) is_own = WARREN_TRY(was_touched(overlay_, path));
+    bool is_back = !is_own && one.status == 'D' && one.shown && is_pinned;  // renamed back, for example
+    if (is_back) is_own = WARREN_TRY(is_as_at_start(path));
     bool has_removed_it = is_own && one.status == 'D' && is_as_committed;  // itself, whatever the base has
     if (has_removed_it || (!is_own && applied.is_as_written(path, one.shown))) continue;
     bool is_harmless = is_as_committed && !is_base_behind;

@@ -317,6 +317,9 @@ class Dropper {
     bool was_removed = other != nullptr || change.kind != TreeChangeKind::kModified || tree_.find_gap(path) != nullptr;
     if (!was_removed) return Ok{};
     changed_.push_back(path);
+    // A directory that is back at its old name shows what was written: now it is a renamed one.
+    auto back = shown_at_.find(change.path);
+    if (back != shown_at_.end()) edit_.keep_dir(back->second);
     WARREN_TRY(overlay_.upper.put_cover({.base_path = change.path, .seen = written, .at = {}}));
     WARREN_TRY(follow_renamed_copy(change, *written));
     if (other == nullptr || other->is_nameless) {
