@@ -4,6 +4,7 @@
 #include "agent/locate.h"
 #include "agent/sessions.h"
 #include "os/files/host_files.h"
+#include "session/joined_session.h"
 #include "session/session_summary.h"
 #include "session/session_walls.h"
 
@@ -46,6 +47,16 @@ Result<std::optional<FinishedSession>> remove_if_finished(const std::string& id_
   SessionWalls walls = WARREN_TRY(load_walls(session.path()));
   WARREN_TRY(session.remove());
   return std::optional(FinishedSession{.id = *std::move(id), .restrictions = describe_walls(walls)});
+}
+
+Status keep_at_end(const std::string& id_or_path) {
+  std::optional<std::string> id = WARREN_TRY(find_session_id(id_or_path));
+  if (!id) return Ok{};
+  SessionDir session = WARREN_TRY(SessionDir::open_existing(*id));
+  std::optional<JoinedSession> joined = WARREN_TRY(JoinedSession::join(session));
+  if (!joined) return Ok{};
+  WARREN_TRY(joined->leave(AtEnd::kKeep));
+  return Ok{};
 }
 
 }  // namespace warren

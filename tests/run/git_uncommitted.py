@@ -255,12 +255,12 @@ class Stashed(Uncommitted):
         self.assertNotIn("stash of yours", self.warren("apply", "session:s"))
 
     def test_a_commit_that_the_user_has_amended_since_is_not_of_the_stash(self):
-        (self.base / "more").write_text("1\n")
+        (self.base / "more").write_text("draft\n")
         self.commit("more")
         (self.base / "other").write_text("stashed\n")
         self.git("stash", "push", "-q")
-        self.inside(f"echo 2 > file; {BOT} commit -qam two")
-        (self.base / "more").write_text("2\n")
+        self.inside(f"echo agent >> more; {BOT} commit -qam two")
+        (self.base / "more").write_text("draft, improved\n")
         self.git("commit", "-qa", "--amend", "-m", "more of it")
         self.assertNotIn("stash", self.warren("diff", "session:s"))
         self.assertNotIn("stash", self.warren("apply", "session:s", "--yes"))

@@ -119,6 +119,14 @@ class Live(unittest.TestCase):
         self.assertEqual(self.w.sessions(), ["s"])
         self.assertNotIn("warren apply", self.complaints)
 
+    def test_a_session_stays_if_an_apply_during_its_run_keeps_it(self):
+        run = self.begin("sh", "-c", "echo 1 > new; echo ready; read line")
+        self.apply("--keep")
+        self.go_on(run)
+        self.assertEqual((self.w.base / "new").read_text(), "1\n")
+        self.assertEqual(self.w.sessions(), ["s"])
+        self.assertIn("  warren sessions delete s   delete it: nothing is left in it\n", self.complaints)
+
     def test_what_was_only_there_for_a_while_keeps_no_session(self):
         done = self.w.run("--session", "s", "--", "sh", "-c", "echo x > scratch; rm scratch")
         self.assertIn("session 's' is deleted: nothing is left in it\n", done.stderr)
