@@ -152,34 +152,52 @@ class Merged(Git):
         self.assertEqual(self.files(), ["dir/inner", "dir/two", "file"])
         self.assertEqual(self.warren("diff", "session:s"), "")
 
+    def test_the_next_commit_to_the_same_file_is_brought_without_a_question(self):
+        (self.base / "file").write_text("".join(f"{i}\n" for i in range(20)))
+        self.commit("lines")
+        merge = "git merge -q warren/base; "
+        for session, words, before in (("ff", (), ""), ("noff", ("--no-ff", "--no-edit"), ""), ("inside", (), merge),
+                                       ("squash", ("--squash",), "")):
+            with self.subTest(session):
+                for number in range(3):
+                    self.inside(f"{before if number else ''}sed -i {5 * number + 3}s/.*/{session}/ file; {COMMIT} {number}", session=session)
+                    self.assertNotIn("not a change of this session", self.world.warren("diff", f"session:{session}").stderr)
+                    self.warren("apply", f"session:{session}", "--keep")
+                    self.git("merge", "-q", *words, f"warren/{session}")
+                    if "--squash" in words:
+                        self.git("commit", "-qm", "squashed")
+                        self.git("branch", "-q", "-D", f"warren/{session}")
+                self.assertEqual((self.base / "file").read_text().count(session), 3)
+
     def test_a_directory_that_was_renamed_back_without_a_commit_keeps_its_files(self):
         (self.base / "dir/two").write_text("two\n")
         large = b"".join(bytes([65 + i]) * (1 << 20) for i in range(18))
         (self.base / "dir/large").write_bytes(large)
         os.symlink("two", self.base / "dir/link")
+        os.link(self.base / "dir/two", self.base / "dir/linked")
         self.commit("more")
-        show = "git status --short; cat file dir/inner dir/two dir/link; sha256sum dir/large"
-        for session, before_apply, after_apply in (("before", BACK, "true"), ("after", "true", BACK)):
+        old = ["dir/inner", "dir/large", "dir/link", "dir/linked", "dir/two", "file"]
+        new = [name.replace("dir/", "moved/").replace("file", "new") for name in old]
+        # Renamed back after the apply, it is a rename of what the merge has brought. Before, it goes with the merge.
+        for session, before, after, change in (("before", "mv moved dir", "true", ""),
+                                               ("after", "true", BACK, "R d /moved -> /dir\nR f /new -> /file\n")):
             with self.subTest(session):
-                self.git("reset", "-q", "--hard", "main")
-                self.inside(f"git mv dir moved; git mv file new; {COMMIT} moved; {before_apply}", session=session)
-                said = self.warren("apply", f"session:{session}", "--keep")
-                self.assertNotIn("the base changed", said)
-                self.inside(after_apply, session=session)
-                before = self.inside(show, session=session).stdout
-                self.assertIn("of the base\ninner\ntwo\ntwo\n" + hashlib.sha256(large).hexdigest(), before)
                 self.git("checkout", "-q", "-B", "merged", "main")
+                self.inside(f"git mv dir moved; git mv file new; {COMMIT} moved; {before}", session=session)
+                self.git("checkout", "-q", "--orphan", "elsewhere")  # other nodes, with newer times
+                self.git("rm", "-rfq", ".")
+                self.git("checkout", "-q", "merged")
+                self.warren("apply", f"session:{session}", "--keep", "--yes")
+                self.inside(after, session=session)
                 self.git("merge", "-q", f"warren/{session}")
-                self.assertEqual(self.inside(show, session=session).stdout, before)
-                if session == "before":
-                    self.assertIn("it was deleted from the base", self.world.warren("apply", f"session:{session}").stderr)
-                    self.warren("apply", f"session:{session}", "--force")
-                else:
-                    self.assertIn("2 renamed", self.warren("apply", f"session:{session}"))
-                self.assertEqual(self.files(), ["dir/inner", "dir/large", "dir/link", "dir/two", "file"])
-                self.assertEqual((self.base / "dir/large").read_bytes(), large)
-                self.git("checkout", "-q", "-f", "main")
-                self.git("clean", "-qfd")
+                names = old if change else new
+                self.assertEqual(self.inside("find * -type f -o -type l | sort", session=session).stdout.split(), names)
+                self.assertEqual(self.warren("diff", f"session:{session}"), change)
+                self.warren("apply", f"session:{session}")
+                self.assertEqual(self.files(), names)
+                self.assertEqual((self.base / names[1]).read_bytes(), large)
+                self.git("add", "-A")
+                self.git("commit", "-q", "--allow-empty", "-m", "applied")
 
     def test_a_directory_that_was_renamed_again_before_the_merge_keeps_its_files(self):
         (self.base / "dir/two").write_text("two\n")

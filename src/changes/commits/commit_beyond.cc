@@ -16,6 +16,7 @@
 #include "changes/git/git_log.h"
 #include "changes/git/git_work_tree.h"
 #include "changes/git/raw_diff.h"
+#include "changes/pinned/head_versions.h"
 #include "changes/pinned/pinned_git.h"
 #include "changes/review/patch.h"
 #include "changes/undo/undo.h"
@@ -239,19 +240,25 @@ Result<CommitImport::Beyond> CommitImport::look_at_head(const std::vector<TreeCh
     candidates.emplace(name, Candidate{found->second, node});
   }
   beyond = WARREN_TRY(sort_candidates(candidates, is_behind));
+  WARREN_TRY(leave_out_renamed_back(beyond.taken_back));
   beyond.foreign.insert(beyond.foreign.end(), on_others.begin(), on_others.end());
   if (common.status == 0 && !start_.empty()) beyond.reverted = WARREN_TRY(list_reverted(merge_base));
   return beyond;
 }
 
-// Files that the agent changed and committed, but not on top of the version of its start: it changed what the base had
-// for a moment, while the user switched branches, for example. The commit contains that, too.
+// Files that the agent changed and committed, but not on top of a version that it has had from the base: it changed
+// what the base had for a moment, while the user switched branches, for example. The commit contains that, too.
 Result<std::vector<std::string>> CommitImport::list_on_others(const std::vector<TreeChange>& changes,
                                                               const std::vector<std::string>& names, bool is_behind) {
   std::vector<std::string> found;
   std::optional<PinnedGit> pinned = WARREN_TRY(find_pinned_git(overlay_));
   if (!pinned || pinned->head.empty()) return found;
   std::unordered_set<std::string> committed(names.begin(), names.end());
+  std::vector<std::string> shared;
+  auto version_in = [&](const std::string& commit, const std::string& name) -> Result<std::string> {
+    Captured found_there = WARREN_TRY(joined_.run({"rev-parse", "--verify", "--quiet", commit + ":" + name}));
+    return std::string(found_there.status == 0 ? trimmed(found_there.output, kWhitespace) : std::string_view());
+  };
   auto unit = WARREN_TRY(overlay_.upper.begin(UnitAccess::kRead));
   std::unordered_set<std::string> applied = list_known_applied(overlay_);
   for (const TreeChange& change : changes) {
@@ -266,9 +273,14 @@ Result<std::vector<std::string>> CommitImport::list_on_others(const std::vector<
       continue;
     }
     std::string name = change.path.substr(1);
-    Captured start = WARREN_TRY(joined_.run({"rev-parse", "--verify", "--quiet", pinned->head + ":" + name}));
+    bool was_there = !WARREN_TRY(version_in(pinned->head, name))
+    .empty();
     std::string hashed = WARREN_TRY(joined_.ask_with({"hash-object", "--stdin", "--path", name}, *seen));
-    if (start.status == 0 && trimmed(start.output, kWhitespace) != hashed) found.push_back(change.path);
+    if (shared.empty()) shared = WARREN_TRY(list_shared_commits(overlay_, *pinned, joined_, head_, "HEAD"));
+    bool is_known = !was_there;
+    for (const std::string& commit : shared) is_known = is_known || WARREN_TRY(version_in(commit, name))
+    == hashed;
+    if (!is_known) found.push_back(change.path);
   }
   return found;
 }
@@ -329,15 +341,12 @@ Result<CommitImport::Beyond> CommitImport::sort_candidates(const std::unordered_
   if (candidates.empty()) return beyond;
   std::unordered_set<std::string> dirty = WARREN_TRY(list_dirty_candidates(candidates));
   AppliedFiles applied = list_applied_files(overlay_);
-  bool is_pinned = WARREN_TRY(find_pinned_git(overlay_)).has_value();
   for (const auto& [name, one] : candidates) {
     std::string path = "/" + name;
     bool is_as_committed = one.status == 'D' ? !one.shown : one.shown && !dirty.contains(name);
     bool is_own = one.status == 'A' && !one.shown;  // on another branch, the base may have shown it for a moment
     if (is_own && is_base_behind) is_own = !WARREN_TRY(has_in_base(name));
     if (!is_own) is_own = WARREN_TRY(was_touched(overlay_, path));
-    bool is_back = !is_own && one.status == 'D' && one.shown && is_pinned;  // renamed back, for example
-    if (is_back) is_own = WARREN_TRY(is_as_at_start(path));
     bool has_removed_it = is_own && one.status == 'D' && is_as_committed;  // itself, whatever the base has
     if (has_removed_it || (!is_own && applied.is_as_written(path, one.shown))) continue;
     bool is_harmless = is_as_committed && !is_base_behind;
@@ -350,6 +359,26 @@ Result<CommitImport::Beyond> CommitImport::sort_candidates(const std::unordered_
     std::sort(paths->begin(), paths->end());
   beyond.untracked = WARREN_TRY(list_untracked(beyond.uncommitted));
   return beyond;
+}
+
+// Of files that the agent has renamed back, the names in the commits: a merge removes the old names, which the session
+// shows from the base. If the new ones stayed removed in the session, the next apply would remove all there is.
+Status CommitImport::leave_out_renamed_back(std::vector<std::string>& taken_back) {
+  std::unordered_set<std::string> removed;
+  for (const std::string& path : taken_back) {
+    if (!WARREN_TRY(find_shown(overlay_.merged, path))) removed.insert(path.substr(1));
+  }
+  if (removed.empty()) return Ok{};
+  Renames renamed = WARREN_TRY(list_renamed(joined_, from_, head_));
+  std::unordered_set<std::string> back;
+  for (const auto& [from, to] : renamed) {
+    if (!removed.contains(to)) continue;
+    std::optional<Attributes> shown = WARREN_TRY(find_shown(overlay_.merged, "/" + from));
+    std::optional<Attributes> own = WARREN_TRY(find_shown(overlay_.upper.fs(), "/" + from));
+    if (shown && !own) back.insert("/" + to);
+  }
+  std::erase_if(taken_back, [&](const std::string& path) { return back.contains(path); });
+  return Ok{};
 }
 
 std::unordered_set<std::string> list_known_applied(const AgentOverlay& overlay) {

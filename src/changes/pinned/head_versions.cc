@@ -113,29 +113,16 @@ const HeadVersion* find_file(const HeadVersions& versions, const std::string& pa
   return found != versions.end() && found->second.is_file() ? &found->second : nullptr;
 }
 
-// The commits whose files the session has had from the base, the last one at the end: its start, the newest one that
-// both HEADs contain, and the one that was merged last.
-Result<std::vector<std::string>> list_shared(Git& git, const PinnedGit& pinned, const std::string& settled,
-                                             const std::string& commit, const std::string& head) {
-  auto contains = [&](const std::string& newer, const std::string& older) {
-    return git.succeeds({"merge-base", "--is-ancestor", older, newer});
-  };
-  std::vector<std::string> shared{pinned.head};
-  Captured common = WARREN_TRY(git.run({"merge-base", commit, head}));
-  std::string newest(trimmed(common.output, kWhitespace));
-  bool is_newer = common.status == 0 && newest != pinned.head && WARREN_TRY(contains(newest, pinned.head));
-  if (is_newer) shared.push_back(newest);
-  if (settled.empty()) return shared;
-  bool is_last = WARREN_TRY(contains(settled, shared.back()));
-  shared.insert(is_last ? shared.end() : shared.begin(), settled);
-  return shared;
+Result<std::string> find_settled(const AgentOverlay& overlay) {
+  auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
+  return find_settled_commit(overlay.upper);
 }
 
 // How commits differ from the base's HEAD.
 struct Compared {
   HeadVersions agents;               // the agent's HEAD
   HeadVersions start;                // the session's start
-  std::vector<HeadVersions> shared;  // those of list_shared
+  std::vector<HeadVersions> shared;  // those of list_shared_commits
   HeadVersions own;                  // how the agent's HEAD differs from the start, with the version of the first
 };
 
@@ -184,11 +171,6 @@ Result<HeadVersions> list_shown(const AgentOverlay& overlay, const Compared& com
   return shown;
 }
 
-Result<std::string> find_settled(const AgentOverlay& overlay) {
-  auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
-  return find_settled_commit(overlay.upper);
-}
-
 // The commit that the files of the session belong to.
 Result<std::string> find_agent_commit(const AgentOverlay& overlay, const PinnedGit& pinned) {
   auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kRead));
@@ -197,6 +179,23 @@ Result<std::string> find_agent_commit(const AgentOverlay& overlay, const PinnedG
 }
 
 }  // namespace
+
+Result<std::vector<std::string>> list_shared_commits(const AgentOverlay& overlay, const PinnedGit& pinned, Git& git,
+                                                     const std::string& commit, const std::string& head) {
+  std::string settled = WARREN_TRY(find_settled(overlay));
+  auto contains = [&](const std::string& newer, const std::string& older) {
+    return git.succeeds({"merge-base", "--is-ancestor", older, newer});
+  };
+  std::vector<std::string> shared{pinned.head};
+  Captured common = WARREN_TRY(git.run({"merge-base", commit, head}));
+  std::string newest(trimmed(common.output, kWhitespace));
+  bool is_newer = common.status == 0 && newest != pinned.head && WARREN_TRY(contains(newest, pinned.head));
+  if (is_newer) shared.push_back(newest);
+  if (settled.empty()) return shared;
+  bool is_last = WARREN_TRY(contains(settled, shared.back()));
+  shared.insert(is_last ? shared.end() : shared.begin(), settled);
+  return shared;
+}
 
 bool is_at_or_below_one(std::string_view path, const std::set<std::string, std::less<>>& paths) {
   for (; path != "/"; path = split_parent(path).parent) {
@@ -232,7 +231,7 @@ Result<std::optional<HeadVersions>> find_head_versions(const AgentOverlay& overl
                     .start = list_versions(newer.output),
                     .shared = {},
                     .own = list_versions(own.output)};
-  std::vector<std::string> shared = WARREN_TRY(list_shared(git, pinned, settled, commit, head));
+  std::vector<std::string> shared = WARREN_TRY(list_shared_commits(overlay, pinned, git, commit, head));
   for (const std::string& one : shared) {
     Captured listed = WARREN_TRY(differing(one, head));
     if (listed.status == 0) compared.shared.push_back(list_versions(listed.output));

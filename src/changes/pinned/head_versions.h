@@ -9,9 +9,11 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "agent/agent.h"
 #include "base/result.h"
+#include "changes/git/git.h"
 #include "changes/pinned/pinned_git.h"
 
 namespace warren {
@@ -35,6 +37,12 @@ using HeadVersions = std::map<std::string, HeadVersion>;  // by base path: "/src
 
 // Without what is to show as the base has it. nullopt if it is more than the limits allow.
 Result<std::optional<HeadVersions>> find_head_versions(const AgentOverlay& overlay, const PinnedGit& pinned);
+
+// The commits whose files the session has had from the base, the last one at the end: its start, the newest one that
+// both HEADs contain, and the one that was merged last. `git` has the agent's objects, too; `commit` is the agent's
+// HEAD, and `head` the base's.
+Result<std::vector<std::string>> list_shared_commits(const AgentOverlay& overlay, const PinnedGit& pinned, Git& git,
+                                                     const std::string& commit, const std::string& head);
 
 bool is_at_or_below_one(std::string_view path, const std::set<std::string, std::less<>>& paths);
 

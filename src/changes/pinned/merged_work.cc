@@ -14,7 +14,6 @@
 #include "changes/pinned/pinned_git.h"
 #include "changes/upper/drop_applied.h"
 #include "changes/upper/upper_edit.h"
-#include "fs/path_ops.h"
 #include "os/files/host_files.h"
 
 namespace warren {
@@ -124,29 +123,6 @@ class Settling {
   std::unordered_set<std::string> other_;
 };
 
-// Copies what these files still have in the base only.
-Status copy_rest(const AgentOverlay& overlay, const std::unordered_set<Inode>& files) {
-  SideChange not_by_the_agent;
-  auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kWrite));
-  std::uint64_t bytes = 0;
-  for (Inode file : files) {
-    std::vector<ByteRange> in_base = WARREN_TRY(overlay.upper.list_base_ranges(file));
-    for (const ByteRange& range : in_base) bytes += range.end - range.begin;
-  }
-  if (bytes == 0) return Ok{};
-  WARREN_TRY(overlay.upper.reserve(bytes));
-  TreeFinder base(overlay.base);
-  UpperTree tree = WARREN_TRY(UpperTree::read(overlay, base));
-  UpperEdit edit(overlay, tree, base);
-  for (const UpperNode& node : tree.nodes()) {
-    if (!files.contains(node.node.inode)) continue;
-    Status kept = edit.take_rest(node).within("keep " + quote(node.path));
-    bool is_lost = !kept.ok() && kept.error().code() == Code::kConflict;  // the base has changed it already
-    if (!is_lost) WARREN_TRY(std::move(kept));
-  }
-  return unit->commit();
-}
-
 }  // namespace
 
 Status note_brought(const AgentOverlay& overlay, const std::string& commit, std::vector<AppliedChange> changes) {
@@ -163,27 +139,28 @@ Result<std::string> find_settled_commit(UpperLayer& upper) {
 }
 
 Status keep_renamed_content(const AgentOverlay& overlay, const std::vector<AppliedChange>& brought) {
+  SideChange not_by_the_agent;
+  auto unit = WARREN_TRY(overlay.upper.begin(UnitAccess::kWrite));
+  std::uint64_t bytes = 0;
   std::unordered_set<Inode> files;
   for (const AppliedChange& change : brought) {
-    if (change.kind == TreeChangeKind::kDeleted && change.upper != Inode{}) files.insert(change.upper);
+    if (change.kind != TreeChangeKind::kDeleted || change.upper == Inode{}) continue;
+    std::vector<ByteRange> in_base = WARREN_TRY(overlay.upper.list_base_ranges(change.upper));
+    for (const ByteRange& range : in_base) bytes += range.end - range.begin;
+    if (!in_base.empty()) files.insert(change.upper);
   }
-  return copy_rest(overlay, files);
-}
-
-Status keep_taken_back(const AgentOverlay& overlay, const std::vector<std::string>& paths) {
-  SideChange not_by_the_agent;
-  std::unordered_set<Inode> copies;
-  for (const std::string& path : paths) {
-    Result<Attributes> shown = lstat(overlay.merged, path);
-    bool is_of_base = shown.ok() && !lstat(overlay.upper.fs(), path).ok();
-    if (!is_of_base) continue;
-    // Any change makes it a copy, which counts as touched by its ctime.
-    SetTime as_it_is = SetTime::to(shown->mtime);
-    WARREN_TRY(set_times(overlay.merged, path, as_it_is, as_it_is, Follow::kNo).within("keep " + quote(path)));
-    Attributes copy = WARREN_TRY(lstat(overlay.upper.fs(), path));
-    copies.insert(copy.inode);
+  if (files.empty()) return Ok{};
+  WARREN_TRY(overlay.upper.reserve(bytes));
+  TreeFinder base(overlay.base);
+  UpperTree tree = WARREN_TRY(UpperTree::read(overlay, base));
+  UpperEdit edit(overlay, tree, base);
+  for (const UpperNode& node : tree.nodes()) {
+    if (!files.contains(node.node.inode)) continue;
+    Status kept = edit.take_rest(node).within("keep " + quote(node.path));
+    bool is_lost = !kept.ok() && kept.error().code() == Code::kConflict;  // the base has changed it already
+    if (!is_lost) WARREN_TRY(std::move(kept));
   }
-  return copy_rest(overlay, copies);
+  return unit->commit();
 }
 
 Status forget_brought(UpperLayer& upper, const std::vector<std::string>& paths) {

@@ -26,9 +26,6 @@ Result<std::string> find_settled_commit(UpperLayer& upper);
 // Copies what files of the session still have in the base only, under an old name that the commits remove: once they
 // are merged, it is nowhere else. Call it before the commits are brought.
 Status keep_renamed_content(const AgentOverlay& overlay, const std::vector<AppliedChange>& brought);
-// Makes copies of files that the commits remove, but the agent has taken back: the session shows those of the base, and
-// the merge removes them there. Call it before the commits are brought.
-Status keep_taken_back(const AgentOverlay& overlay, const std::vector<std::string>& paths);
 // Those that a user discards are not in the session any more. Within a write unit of the upper layer.
 Status forget_brought(UpperLayer& upper, const std::vector<std::string>& paths);
 
