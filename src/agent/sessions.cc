@@ -32,6 +32,7 @@ constexpr const char* kLock = "lock";
 constexpr const char* kSocket = "socket";
 constexpr const char* kNetwork = "network.jsonl";  // written by session/run_network
 constexpr const char* kWalls = "walls";            // written by session/session_walls
+constexpr const char* kKept = "kept";              // empty: by an apply or a discard with --keep
 constexpr const char* kProcesses = "procs";
 constexpr std::size_t kProcessBytes = 1 << 20;
 constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
@@ -280,6 +281,13 @@ Status SessionDir::set_base(const std::string& base) const {
   return replace_host_file(fmt::format("{}/{}", path_, kBase), base, 0600);
 }
 
+Status SessionDir::keep() const { return replace_host_file(fmt::format("{}/{}", path_, kKept), "", 0600); }
+
+Result<bool> SessionDir::is_kept() const {
+  std::optional<struct stat> there = WARREN_TRY(find_host_file(fmt::format("{}/{}", path_, kKept)));
+  return there.has_value();
+}
+
 Status SessionDir::add_process(const SessionProcess& process) const {
   std::string folder = fmt::format("{}/{}", path_, kProcesses);
   WARREN_TRY(make_host_dirs(folder, 0700));
@@ -312,7 +320,7 @@ Status SessionDir::remove() const {
   for (const char* suffix : {".db", ".db-wal", ".db-shm", ".index.db", ".db.new-wal", ".db.new-shm", ".db.new"}) {
     WARREN_TRY(remove_host_file(stem + suffix));
   }
-  for (const char* name : {kBase, kSocket, kNetwork, kWalls, kLock})
+  for (const char* name : {kBase, kSocket, kNetwork, kWalls, kKept, kLock})
     WARREN_TRY(remove_host_file(fmt::format("{}/{}", path_, name)));
   ::rmdir((path_ + "/mnt").c_str());  // created by AgentFS
   if (::rmdir(path_.c_str()) == 0 || errno == ENOENT) return Ok{};

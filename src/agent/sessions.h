@@ -76,6 +76,10 @@ class SessionDir {
   Result<std::string> base() const;
   Status set_base(const std::string& base) const;
 
+  // Has the session stay at the end of the run that began it, even if nothing is left in it then.
+  Status keep() const;
+  Result<bool> is_kept() const;
+
   Status add_process(const SessionProcess& process) const;
   void remove_process(std::int64_t pid) const;
 

@@ -4,7 +4,6 @@
 #include "agent/locate.h"
 #include "agent/sessions.h"
 #include "os/files/host_files.h"
-#include "session/joined_session.h"
 #include "session/session_summary.h"
 #include "session/session_walls.h"
 
@@ -53,10 +52,7 @@ Status keep_at_end(const std::string& id_or_path) {
   std::optional<std::string> id = WARREN_TRY(find_session_id(id_or_path));
   if (!id) return Ok{};
   SessionDir session = WARREN_TRY(SessionDir::open_existing(*id));
-  std::optional<JoinedSession> joined = WARREN_TRY(JoinedSession::join(session));
-  if (!joined) return Ok{};
-  WARREN_TRY(joined->leave(AtEnd::kKeep));
-  return Ok{};
+  return session.keep();
 }
 
 }  // namespace warren

@@ -23,8 +23,7 @@ Result<std::optional<std::string>> find_finished(const std::string& id_or_path, 
 // open.
 Result<std::optional<FinishedSession>> remove_if_finished(const std::string& id_or_path, Clock& clock);
 
-// Keeps a session that is running from being deleted at its end, as a run with --keep does. Does nothing if it is not
-// running, or the agent is not a session.
+// Keeps a session from being deleted at the end of the run that began it. Does nothing if the agent is not a session.
 Status keep_at_end(const std::string& id_or_path);
 
 }  // namespace warren

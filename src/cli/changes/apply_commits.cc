@@ -357,7 +357,6 @@ void add_foreign_question(const Arguments& args, const CommitsPlan& plan, std::v
 Status bring_commits(const Arguments& args, const AgentOverlay& overlay, CommitsPlan& plan) {
   if (plan.taken) {
     WARREN_TRY(keep_renamed_content(overlay, plan.brought));
-    WARREN_TRY(keep_taken_back(overlay, plan.beyond.taken_back));
     WARREN_TRY(plan.import->bring(plan.branch, replaces_branch(args)));
     plan.written.push_back(plan.branch);
     Result<MergeOutlook> outlook = plan.import->foresee_merge();

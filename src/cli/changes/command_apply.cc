@@ -38,6 +38,7 @@
 #include "cli/syntax/values.h"
 #include "os/files/host_files.h"
 #include "os/terminal.h"
+#include "session/finished_session.h"
 
 namespace warren::cli {
 namespace {
@@ -438,6 +439,7 @@ Result<Exit> run_apply(Context& context, const Arguments& given) {
   if (args.has("interactive") && !is_terminal(context.input))
     return Error(Code::kInvalid, "--interactive needs standard input to be a terminal");
   bool changes_agent = targets == 0 && !args.has("dry-run");
+  if (args.has("keep") && changes_agent) WARREN_TRY(keep_at_end(args.get("ID")));
   Exit exit = Exit::kOk;
   {
     RecoveredAgent recovered =
@@ -515,6 +517,7 @@ Result<Exit> run_review(Context& context, const Arguments& given) {
   Arguments args = WARREN_TRY(with_session_and_paths(given, context.clock));
   args.add("interactive", "");
   args.add(kOnScreen, "");
+  if (args.has("keep")) WARREN_TRY(keep_at_end(args.get("ID")));
   Exit exit = Exit::kOk;
   {
     RecoveredAgent recovered = WARREN_TRY(open_for_apply(context, args.get("ID"), Use::kWrite));

@@ -19,6 +19,7 @@
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "os/terminal.h"
+#include "session/finished_session.h"
 
 namespace warren::cli {
 namespace {
@@ -135,6 +136,7 @@ Result<Exit> discard_asked(Context& context, const Arguments& args) {
 
 Result<Exit> run_discard(Context& context, const Arguments& given) {
   Arguments args = WARREN_TRY(with_session_and_paths(given, context.clock));
+  if (args.has("keep")) WARREN_TRY(keep_at_end(args.get("ID")));
   Exit exit = WARREN_TRY(discard_asked(context, args));
   if (exit == Exit::kOk) tidy_session(context, args);
   return exit;

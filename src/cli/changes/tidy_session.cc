@@ -11,10 +11,7 @@ namespace warren::cli {
 Option keep_option() { return {.name = "keep", .help = "keep the session even if nothing is left in it"}; }
 
 void tidy_session(Context& context, const Arguments& args) {
-  if (args.has("keep")) {
-    warn_if_not(context, keep_at_end(args.get("ID")).within("keep the session at the end of its run"));
-    return;
-  }
+  if (args.has("keep")) return;
   Result<std::optional<FinishedSession>> removed = remove_if_finished(args.get("ID"), context.clock);
   if (!removed.ok()) {
     warn_if_not(context, std::move(removed).take_error().within("delete the session, in which nothing is left"));

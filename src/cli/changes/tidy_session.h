@@ -8,7 +8,7 @@ namespace warren::cli {
 Option keep_option();
 
 // After an apply or a discard, when the agent is closed: deletes the session if nothing is left in it
-// (session/finished_session.h), and says so. With --keep it stays, also at the end of a run that is under way.
+// (session/finished_session.h), unless --keep is given, and says so.
 void tidy_session(Context& context, const Arguments& args);
 
 // For `diff`, which deletes nothing: says how to, if nothing is left in the session.
