@@ -238,6 +238,11 @@ class Worktree(Git):
         self.assertEqual(self.world.warren("diff", "session:s").stdout, "")
         self.git("fsck", "--strict")
 
+    def test_sessions_of_two_worktrees_that_change_the_same_file_are_named(self):
+        self.inside("echo 2 > file", session="here")
+        self.inside("echo 3 > file; echo 4 > other", session="there", cwd=self.tree)
+        self.assertIn("\nthere and here both change /file\n", self.world.warren("sessions").stdout)
+
     def test_a_main_repository_in_a_hidden_folder(self):
         main = self.world.home / "code/main"
         self.git("clone", "-q", self.base, main)

@@ -10,6 +10,7 @@
 #include "agent/locate.h"
 #include "agent/sessions.h"
 #include "base/path.h"
+#include "changes/pinned/linked_worktree.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/text.h"
@@ -105,15 +106,22 @@ std::string joined_ids(const std::vector<std::string>& ids) {
   return text;
 }
 
-// Those sessions that change the same files of one base, with the files: whoever applies them must merge.
+// Those sessions that change the same files of one project, with the files: whoever applies them must merge.
 using SharedFiles = std::map<std::vector<std::string>, std::vector<std::string>>;
 
+// The same for all worktrees of a repository.
+std::string project_of(const std::string& base) {
+  std::optional<LinkedWorktree> linked = find_linked_worktree(base);
+  return linked ? linked->common : base + "/.git";
+}
+
 SharedFiles find_shared(const std::vector<ListedSession>& all) {
-  std::map<std::pair<std::string, std::string>, std::vector<std::string>> by_file;  // base and path: sessions
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> by_file;  // project and path: sessions
   for (const ListedSession& session : all) {
     if (!session.summary) continue;
+    std::string project = project_of(session.info.base);
     for (const std::string& file : session.summary->files) {
-      std::vector<std::string>& ids = by_file[{session.info.base, file}];
+      std::vector<std::string>& ids = by_file[{project, file}];
       // One path may have two changes: what was there is deleted, and something else is added.
       if (ids.empty() || ids.back() != session.info.id) ids.push_back(session.info.id);
     }
@@ -302,7 +310,9 @@ Command make_sessions() {
   Positional id{.name = "ID", .help = "sessions to delete", .times = Times::kOnceOrMore, .suggest = Suggest::kSessions};
   Command list{.name = "list",
                .summary = "List the sessions of `warren run`, newest first",
-               .details = "Also says which sessions of one base change the same files.",
+               .details =
+                   "Also says which sessions of one base, or of worktrees of one repository, change the same "
+                   "files.",
                .positionals = {},
                .options = {json_option()},
                .subcommands = {},
