@@ -237,6 +237,143 @@ class Merging(Case):
         self.assertEqual(self.change("both", "cat of_a of_b"), "a\nb\n")
 
 
+class Directories(Case):
+    """Directories that one or both of them have renamed."""
+
+    def setUp(self):
+        super().setUp()
+        (self.base / "d/empty").mkdir()
+        (self.base / "d/empty").chmod(0o700)
+
+    def names(self, session):
+        """Everything in the directories that begin with d, e or z."""
+        return self.change(session, "find . -path './[dez]*' | grep -v '^./dir' | sort").replace("./", "").split()
+
+    def conflicts(self, done):
+        return [line for line in done.stderr.splitlines() if line.startswith("conflict: ")]
+
+    def check_sides(self, conflict, first, second, stays="the version of 'a' stays"):
+        """One conflict, and what is there if one side wins."""
+        done = self.merge("a", "b", status=1)
+        self.assertEqual(self.conflicts(done), [f"conflict: {conflict}"])
+        self.assertEqual(self.w.sessions(), ["a", "b"])
+        for winner, names in (("first", first), ("second", second)):
+            self.merge("a", "b", f"--conflict={winner}", "--into", winner)
+            self.assertEqual(self.names(winner), names.split(), winner)
+        done = self.merge("a", "b", "--conflict=markers", "--into", "markers", status=1)
+        self.assertEqual(self.conflicts(done), [f"conflict: {conflict}: {stays}"])
+        self.assertEqual(self.names("markers"), (second if stays != "the version of 'a' stays" else first).split())
+
+    def check_both_orders(self, names):
+        for first, second in ("ab", "ba"):
+            self.merge(first, second)
+            self.assertEqual(self.names(f"{first}-{second}"), names.split(), f"{second} into {first}")
+
+    def test_two_new_names_are_a_conflict(self):
+        self.change("a", "mv d d-a; mv d-a/two d-a/dos; echo a > d-a/of_a; rm -r e")
+        self.change("b", "mv d d-b; echo more >> d-b/one; echo more >> d-b/two; echo b > d-b/of_b; rm -r e")
+        self.check_sides("/d-a: both renamed it, 'b' to '/d-b'",
+                         first="d-a d-a/dos d-a/empty d-a/of_a d-a/of_b d-a/one",
+                         second="d-b d-b/dos d-b/empty d-b/of_a d-b/of_b d-b/one")
+        self.assertEqual(self.read("first", "d-a/one") + self.read("first", "d-a/dos"), "d/one\nmore\nd/two\nmore\n")
+        self.assertEqual(self.read("second", "d-b/one") + self.read("second", "d-b/dos"), "d/one\nmore\nd/two\nmore\n")
+        self.assertEqual(self.w.warren("apply", "second").returncode, 0)
+        self.assertEqual(sorted(os.listdir(self.base / "d-b")), ["dos", "empty", "of_a", "of_b", "one"])
+        self.assertFalse((self.base / "d").exists())
+
+    def test_a_new_name_that_the_first_has_for_something_else_is_not_taken(self):
+        self.change("a", "mv d d-a; mkdir d-b; echo kept > d-b/x; rm -r e")
+        self.change("b", "mv d d-b; rm -r e")
+        done = self.merge("a", "b", "--conflict=second", status=1)
+        self.assertEqual(self.conflicts(done), ["conflict: /d-a: both renamed it, 'b' to '/d-b': its name stays"])
+        self.assertEqual(self.names("a-b"), "d-a d-a/empty d-a/one d-a/two d-b d-b/x".split())
+
+    def test_the_same_new_name_is_no_conflict(self):
+        self.change("a", "mv d z; echo a > z/of_a; rm -r e")
+        self.change("b", "mv d z; echo b > z/of_b; rm -r e")
+        self.check_both_orders("z z/empty z/of_a z/of_b z/one z/two")
+
+    def test_a_renamed_directory_that_the_second_deleted_is_a_conflict(self):
+        self.change("a", "mv d d-a; rm -r e")
+        self.change("b", "rm -r d e")
+        self.check_sides("/d-a: 'a' renamed it, 'b' deleted it", first="d-a d-a/empty d-a/one d-a/two", second="")
+
+    def test_an_empty_directory_that_one_renamed_and_the_other_deleted_is_a_conflict(self):
+        self.change("a", "mv d/empty z; rm -r e")
+        self.change("b", "rmdir d/empty; rm -r e")
+        self.check_sides("/z: 'a' renamed it, 'b' deleted it", first="d d/one d/two z", second="d d/one d/two")
+
+    def test_what_the_first_changed_in_it_is_named_too(self):
+        self.change("a", "mv d d-a; echo more >> d-a/one; echo new > d-a/new; rm -r e")
+        self.change("b", "rm -r d e")
+        done = self.merge("a", "b", status=1)
+        self.assertEqual(self.conflicts(done), ["conflict: /d-a: 'a' renamed it, 'b' deleted it",
+                                                "conflict: /d-a/one: 'a' changed it, 'b' deleted it"])
+        self.merge("a", "b", "--conflict=second")
+        self.assertEqual(self.names("a-b"), ["d-a", "d-a/new"])
+
+    def test_a_deleted_directory_that_the_second_renamed_is_a_conflict(self):
+        self.change("a", "rm -r d e")
+        self.change("b", "mv d d-b; rm -r e")
+        self.check_sides("/d-b: 'a' deleted it, 'b' renamed it", first="", second="d-b d-b/empty d-b/one d-b/two",
+                         stays="the version of 'b' is there")
+        self.assertEqual(self.change("second", "stat -c %a d-b/empty; cat d-b/one"), "700\nd/one\n")
+
+    def test_what_the_first_has_put_in_place_of_a_deleted_directory_is_not_taken_for_it(self):
+        self.change("a", "rm -r d; mv e d; echo a > d/one")
+        self.change("b", "mv d d-b; echo b > d-b/of_b")
+        self.check_sides("/d-b: 'a' deleted it, 'b' renamed it", first="d d-b d-b/of_b d/deep d/deep/three d/one",
+                         second="d d-b d-b/empty d-b/of_b d-b/one d-b/two d/deep d/deep/three d/one",
+                         stays="the version of 'b' is there")
+        self.assertEqual(self.change("second", "cat d/one d-b/one"), "a\nd/one\n")
+
+    def test_a_file_that_the_other_moved_out_of_it_stays_out(self):
+        self.change("a", "mv d/one e/uno")
+        self.change("b", "mv d z; echo more >> z/one")
+        self.check_both_orders("e e/deep e/deep/three e/uno z z/empty z/two")
+        for session in ("a-b", "b-a"):
+            self.assertEqual(self.read(session, "e/uno"), "d/one\nmore\n")
+
+    def test_a_file_that_the_other_deleted_in_it_is_gone(self):
+        self.change("a", "rm d/one; rm -r e")
+        self.change("b", "mv d z; rm -r e")
+        self.check_both_orders("z z/empty z/two")
+
+    def test_what_was_moved_into_it_goes_with_it(self):
+        self.change("a", "mv d e/d")
+        self.change("b", "mv e z; echo more >> d/one")
+        self.check_both_orders("z z/d z/d/empty z/d/one z/d/two z/deep z/deep/three")
+        for session in ("a-b", "b-a"):
+            self.assertEqual(self.read(session, "z/d/one"), "d/one\nmore\n")
+
+    def test_the_second_moved_it_into_a_new_one_of_its_name(self):
+        self.change("a", "echo more >> d/one; rm -r e")
+        self.change("b", "mv d t; mkdir d; mv t d/in; rm -r e")
+        self.merge("a", "b")
+        self.assertEqual(self.names("a-b"), "d d/in d/in/empty d/in/one d/in/two".split())
+        self.assertEqual(self.change("a-b", "cat d/in/one; stat -c %a d/in/empty"), "d/one\nmore\n700\n")
+
+    def test_what_is_moved_file_by_file_keeps_its_directories(self):
+        self.change("a", "chmod 750 d; mkdir z; echo a > z/of_a; rm -r e")
+        self.change("b", "mv d z; rm -r e")
+        self.merge("a", "b")
+        self.assertEqual(self.names("a-b"), "z z/empty z/of_a z/one z/two".split())
+        self.assertEqual(self.change("a-b", "stat -c %a z/empty"), "700\n")
+        self.change("c", "chmod 750 d; echo more >> d/one; rm -r e")
+        self.merge("c", "b")
+        self.assertEqual(self.change("c-b", "stat -c %a z z/empty"), "750\n700\n")
+
+    def test_each_moved_into_the_other_is_a_conflict(self):
+        self.change("a", "mv d e/d")
+        self.change("b", "mv e d/e")
+        done = self.merge("a", "b", status=1)
+        self.assertEqual(self.conflicts(done), ["conflict: /e: 'b' renamed it to '/e/d/e', which is inside it in 'a'"])
+        self.merge("a", "b", "--conflict=first", "--into", "first")
+        self.assertEqual(self.names("first"), "e e/d e/d/empty e/d/one e/d/two e/deep e/deep/three".split())
+        done = self.merge("a", "b", "--conflict=second", "--into", "second", status=1)
+        self.assertIn("its name stays", done.stderr)
+
+
 class Random(Case):
     """Two agents that keep out of each other's way: the merged session shows what one agent alone would have made."""
     SEEDS = range(6)

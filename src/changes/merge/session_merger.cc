@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/below.h"
 #include "base/limits.h"
 #include "base/path.h"
 #include "changes/apply/copy_node.h"
@@ -20,6 +21,14 @@ bool is_special(const std::optional<Attributes>& node) {
   return node && !node->is_directory() && !is_file_or_link(*node);
 }
 
+// Whether it is one of these directories, or below one.
+bool is_in(const std::set<std::string, std::less<>>& dirs, std::string_view path) {
+  for (std::string_view at = path; at != "/"; at = split_parent(at).parent) {
+    if (dirs.contains(at)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Result<SessionMerge> SessionMerger::run(const std::vector<TreeChange>& theirs) {
@@ -28,6 +37,7 @@ Result<SessionMerge> SessionMerger::run(const std::vector<TreeChange>& theirs) {
     if (change.kind == TreeChangeKind::kRenamed) their_moves_.emplace(change.path, change.base_path);
   }
   std::vector<ChangedFile> files = WARREN_TRY(list_changed_files(second_, theirs));  // deletions first
+  keep_renamed_dirs(theirs);
   auto kept = std::find_if(files.begin(), files.end(), [](const ChangedFile& file) { return file.after.has_value(); });
   for (auto file = files.begin(); file != kept; ++file) WARREN_TRY(take_file(*file));
   WARREN_TRY(remove_left_dirs(theirs));
@@ -49,6 +59,8 @@ Status SessionMerger::read_first() {
   for (const TreeChange& change : ours) {
     if (!change.base_path.empty()) touched_.insert(change.base_path);
     if (change.kind == TreeChangeKind::kRenamed) moves_.emplace(change.base_path, change.path);
+    bool is_deleted_dir = change.kind == TreeChangeKind::kDeleted && change.before->is_directory();
+    if (is_deleted_dir) deleted_dirs_.insert(change.base_path);
   }
   return Ok{};
 }
@@ -59,6 +71,15 @@ std::string SessionMerger::place_of(std::string_view base_path) const {
     if (moved != moves_.end()) return moved->second + std::string(base_path.substr(at.size()));
   }
   return std::string(base_path);
+}
+
+// Whether the first agent has deleted a directory that it was in, and has not moved it out before.
+bool SessionMerger::is_deleted_with_dir(std::string_view base_path) const {
+  for (std::string_view at = base_path; at != "/"; at = split_parent(at).parent) {
+    if (moves_.contains(at)) return false;
+    if (deleted_dirs_.contains(at)) return true;
+  }
+  return false;
 }
 
 std::string SessionMerger::base_of(std::string_view path) const {
@@ -93,6 +114,11 @@ bool SessionMerger::has_touched_below(std::string_view base_dir) const {
 }
 
 Result<std::optional<Attributes>> SessionMerger::find(std::string_view path) { return finder_.find(path); }
+
+Result<std::optional<Attributes>> SessionMerger::find_base_node(std::string_view base_path) {
+  if (is_deleted_with_dir(base_path)) return std::optional<Attributes>();  // something else may be there
+  return find(place_of(base_path));
+}
 
 SessionMerger::Keep SessionMerger::settle(std::string path, std::string why) {
   SessionConflict conflict{.path = std::move(path), .why = std::move(why), .outcome = {}};
@@ -146,27 +172,108 @@ Status SessionMerger::take_directories(const std::vector<TreeChange>& theirs) {
   return Ok{};
 }
 
-// As a whole if the first agent has changed nothing in it; else its files are moved one by one.
+// Those that the first agent has renamed and the second has deleted.
+void SessionMerger::keep_renamed_dirs(const std::vector<TreeChange>& theirs) {
+  for (const TreeChange& change : theirs) {
+    bool is_dir = change.kind == TreeChangeKind::kDeleted && change.before->is_directory();
+    auto moved = moves_.find(change.base_path);
+    if (!is_dir || moved == moves_.end()) continue;
+    Keep keep = settle(moved->second,
+                       fmt::format("{} renamed it, {} deleted it", quote(options_.first), quote(options_.second)));
+    if (keep != Keep::kSecond) kept_dirs_.insert(change.base_path);
+  }
+}
+
+// As a whole if the first agent has changed nothing in it, or has renamed it too; else its files are moved one by one.
 Status SessionMerger::take_renamed_dir(const TreeChange& change) {
   std::string from = place_of(change.base_path);
   std::string goal = goal_of(change.path);
-  std::optional<Attributes> old = WARREN_TRY(find(from));
-  bool is_free = !WARREN_TRY(find(goal))
-  .has_value();
-  bool can_move = is_free && old && old->is_directory() && !has_touched_below(change.base_path);
-  if (can_move && WARREN_TRY(make_parents(goal))) {
+  std::optional<Attributes> old = WARREN_TRY(find_base_node(change.base_path));
+  if (!old || !old->is_directory()) return bring_back_dir(change);
+  bool is_moved_by_both = moves_.contains(change.base_path);
+  if (goal == from || !WARREN_TRY(free_goal(from, goal, why_not_to(change, from, goal)))) {
+    dirs_.emplace(change.path, from);
+    return Ok{};
+  }
+  std::optional<Attributes> there = WARREN_TRY(find(goal));
+  bool can_move = !there && !is_at_or_below(goal, from);
+  if (can_move && (is_moved_by_both || !has_touched_below(change.base_path))) {
     Status moved = rename(first_.merged, from, goal, RenameMode::kNoReplace);
     forget();
     if (moved.ok()) {
-      moves_.insert_or_assign(change.base_path, goal);
+      note_moved(change.base_path, from, goal);
       dirs_.emplace(change.path, goal);
-      ++report_.taken;
+      if (!is_moved_by_both) ++report_.taken;
       return Ok{};
     }
     if (moved.error().code() != Code::kCrossDevice) return moved;
   }
   emptied_.push_back(from);
-  return take_added_dir(change);
+  return take_dirs_of(change);
+}
+
+// The conflict of a renamed directory; "" if there is none. The second agent may itself have moved it to a new
+// directory with the old name.
+std::string SessionMerger::why_not_to(const TreeChange& change, const std::string& from,
+                                      const std::string& goal) const {
+  if (moves_.contains(change.base_path))
+    return fmt::format("both renamed it, {} to {}", quote(options_.second), quote(goal));
+  if (!is_at_or_below(goal, from) || is_at_or_below(change.path, change.base_path)) return {};
+  return fmt::format("{} renamed it to {}, which is inside it in {}", quote(options_.second), quote(goal),
+                     quote(options_.first));
+}
+
+void SessionMerger::note_moved(const std::string& base_path, const std::string& from, const std::string& goal) {
+  auto follow = [&](std::string& path) {
+    if (is_at_or_below(path, from)) path.replace(0, from.size(), goal);
+  };
+  for (auto& [of, path] : moves_) follow(path);
+  for (std::string& path : emptied_) follow(path);
+  moves_.insert_or_assign(base_path, goal);
+}
+
+// The second agent has renamed it, the first has deleted it.
+Status SessionMerger::bring_back_dir(const TreeChange& change) {
+  std::string goal = goal_of(change.path);
+  Keep keep = settle(goal, fmt::format("{} deleted it, {} renamed it", quote(options_.first), quote(options_.second)));
+  if (keep == Keep::kFirst) {
+    dirs_.emplace(change.path, goal);  // for what the second has added in it
+    return Ok{};
+  }
+  if (keep == Keep::kBoth) {
+    last().outcome = fmt::format("the version of {} is there", quote(options_.second));
+    last().has_second = true;
+  }
+  brought_back_.insert(change.path);
+  return take_dirs_of(change);
+}
+
+// A renamed directory with those in it, without their files.
+Status SessionMerger::take_dirs_of(const TreeChange& change) {
+  WARREN_TRY(take_added_dir(change));
+  return walk(second_.merged, change.path,
+              [&](const WalkEntry& entry) -> Result<WalkNext> {
+                if (!entry.attributes.is_directory() || entry.path == change.path) return WalkNext::kContinue;
+                bool is_deleted = is_deleted_with_dir(base_of(entry.path)) && !is_in(brought_back_, entry.path);
+                if (is_deleted || their_moves_.contains(entry.path)) return WalkNext::kSkip;
+                std::string goal = place_of_path(entry.path);
+                if (WARREN_TRY(find(goal)) || !WARREN_TRY(make_parents(goal))) return WalkNext::kContinue;
+                WARREN_TRY(copy_dir(entry.path, base_of(entry.path), entry.attributes, goal));
+                return WalkNext::kContinue;
+              },
+              {.follow = Follow::kNo});
+}
+
+// With the attributes that the first agent's directory has, if it has that of the base.
+Status SessionMerger::copy_dir(const std::string& path, const std::string& base_path, const Attributes& theirs,
+                               const std::string& goal) {
+  std::optional<Attributes> ours;
+  if (!base_path.empty()) ours = WARREN_TRY(find_base_node(base_path));
+  bool is_ours = ours && ours->is_directory();
+  Status copied = is_ours ? copy_node(first_.merged, place_of(base_path), *ours, first_.merged, goal)
+                          : copy_node(second_.merged, path, theirs, first_.merged, goal);
+  forget();
+  return copied;
 }
 
 Status SessionMerger::take_added_dir(const TreeChange& change) {
@@ -181,8 +288,7 @@ Status SessionMerger::take_added_dir(const TreeChange& change) {
     forget();
   }
   if (!WARREN_TRY(make_parents(goal))) return Ok{};  // what is below it says so
-  WARREN_TRY(copy_node(second_.merged, change.path, *change.after, first_.merged, goal));
-  forget();
+  WARREN_TRY(copy_dir(change.path, change.base_path, *change.after, goal));
   ++report_.taken;
   return Ok{};
 }
@@ -203,13 +309,16 @@ Status SessionMerger::remove_if_empty(const std::string& dir) {
 Status SessionMerger::remove_left_dirs(const std::vector<TreeChange>& theirs) {
   for (auto change = theirs.rbegin(); change != theirs.rend(); ++change) {  // the deepest first
     bool is_dir = change->kind == TreeChangeKind::kDeleted && change->before->is_directory();
-    if (is_dir) WARREN_TRY(remove_if_empty(place_of(change->base_path)));
+    if (is_dir && !is_in(kept_dirs_, change->base_path)) WARREN_TRY(remove_if_empty(place_of(change->base_path)));
   }
+  Paths goals;
+  for (const auto& [path, goal] : dirs_) goals.insert(goal);
   for (const std::string& top : emptied_) {
     std::vector<std::string> dirs;
     if (!WARREN_TRY(find(top))) continue;
     WARREN_TRY(walk(first_.merged, top,
                     [&](const WalkEntry& entry) -> Result<WalkNext> {
+                      if (entry.path != top && goals.contains(entry.path)) return WalkNext::kSkip;
                       if (entry.attributes.is_directory()) dirs.push_back(entry.path);
                       return WalkNext::kContinue;
                     },
@@ -224,7 +333,7 @@ Status SessionMerger::remove_left_dirs(const std::vector<TreeChange>& theirs) {
 Status SessionMerger::take_file(const ChangedFile& file) {
   Job job{.file = file, .at = {}, .goal = {}};
   if (file.before) job.at = place_of(file.before->path);
-  if (file.after) job.goal = !file.before || file.is_renamed() ? goal_of(file.after->path) : job.at;
+  if (file.after) job.goal = is_placed_by_second(file) ? goal_of(file.after->path) : job.at;
   if (file.change != nullptr && file.change->touches_hidden) {
     settle(file.path(),
            fmt::format("it would replace or move something that was hidden from {}", quote(options_.second)));
@@ -236,11 +345,19 @@ Status SessionMerger::take_file(const ChangedFile& file) {
   return file.before ? take_changed(job) : take_added(job);
 }
 
+// A file that has only moved with its directory is where the first agent has moved it.
+bool SessionMerger::is_placed_by_second(const ChangedFile& file) const {
+  if (!file.before) return true;
+  bool is_moved_itself = file.change != nullptr && file.change->kind == TreeChangeKind::kRenamed;
+  return file.is_renamed() && (is_moved_itself || !moves_.contains(file.before->path));
+}
+
 Status SessionMerger::take_deleted(const Job& job) {
-  std::optional<Attributes> ours = WARREN_TRY(find(job.at));
+  std::optional<Attributes> ours = WARREN_TRY(find_base_node(job.file.before->path));
   if (!ours) return Ok{};
   const TreeChange* change = job.file.change;
   bool is_touched_here = is_touched(job.file.before->path) || ours->is_directory();
+  if (!is_touched_here && is_in(kept_dirs_, job.file.before->path)) return Ok{};
   bool is_newer = change != nullptr && !WARREN_TRY(is_as_agent_saw(second_, *change));
   if (is_touched_here || is_newer) {
     Keep keep = settle(
@@ -285,64 +402,77 @@ Status SessionMerger::take_added(const Job& job) {
 
 Status SessionMerger::take_changed(const Job& given) {
   Job job = given;
-  std::optional<Attributes> ours = WARREN_TRY(find(job.at));
+  std::optional<Attributes> ours = WARREN_TRY(find_base_node(job.file.before->path));
   if (!ours || !is_file_or_link(*ours)) {
-    Keep keep =
-        settle(job.goal, fmt::format("{} deleted it, {} changed it", quote(options_.first), quote(options_.second)));
-    bool is_free = !WARREN_TRY(find(job.goal))
-    .has_value();
-    if (keep == Keep::kFirst) return Ok{};
-    if (!is_free && keep == Keep::kBoth) return put_beside(job, job.goal, last());
-    if (!is_free || !WARREN_TRY(make_parents(job.goal))) {
-      leave_out("it was left out");
-      return Ok{};
-    }
-    if (keep == Keep::kBoth) {
-      last().outcome = fmt::format("the version of {} is there", quote(options_.second));
-      last().has_second = true;
-    }
-    WARREN_TRY(copy_node(second_.merged, job.file.after->path, job.file.after->node, first_.merged, job.goal));
-    forget();
-    return Ok{};
+    if (job.file.change != nullptr) return bring_back_file(job);
+    // It has only moved with its directory.
+    return is_in(brought_back_, job.file.after->path) ? take_added(job) : Status(Ok{});
   }
   WARREN_TRY(move_to_goal(job));
   WARREN_TRY(take_content(job));
   return job.file.change == nullptr ? Status(Ok{}) : take_metadata(*job.file.change, job.goal);
 }
 
-// Whether it is at its goal; otherwise it stays where the first agent has it.
-Result<bool> SessionMerger::move_to_goal(Job& job) {
-  if (job.at == job.goal) return true;
-  const std::string& base_path = job.file.before->path;
-  bool is_moved_by_both = moves_.contains(base_path);
-  std::optional<Attributes> there = WARREN_TRY(find(job.goal));
-  std::string goal = std::exchange(job.goal, job.at);
-  bool is_conflict = is_moved_by_both || there;
-  if (is_conflict) {
-    Keep keep =
-        settle(job.at, is_moved_by_both ? fmt::format("both renamed it, {} to {}", quote(options_.second), quote(goal))
-                                        : fmt::format("{} renamed it to {}, where {} has something else",
-                                                      quote(options_.second), quote(goal), quote(options_.first)));
-    bool is_in_the_way = there && there->is_directory();
+// The second agent has changed it, the first has deleted it.
+Status SessionMerger::bring_back_file(const Job& job) {
+  Keep keep =
+      settle(job.goal, fmt::format("{} deleted it, {} changed it", quote(options_.first), quote(options_.second)));
+  bool is_free = !WARREN_TRY(find(job.goal))
+  .has_value();
+  if (keep == Keep::kFirst) return Ok{};
+  if (!is_free && keep == Keep::kBoth) return put_beside(job, job.goal, last());
+  if (!is_free || !WARREN_TRY(make_parents(job.goal))) {
+    leave_out("it was left out");
+    return Ok{};
+  }
+  if (keep == Keep::kBoth) {
+    last().outcome = fmt::format("the version of {} is there", quote(options_.second));
+    last().has_second = true;
+  }
+  WARREN_TRY(copy_node(second_.merged, job.file.after->path, job.file.after->node, first_.merged, job.goal));
+  forget();
+  return Ok{};
+}
+
+// For the rename of a file or a directory, which is a conflict if there is a reason why. Afterwards the directory above
+// the goal is there, and after a conflict nothing at the goal. False: it stays where the first agent has it.
+Result<bool> SessionMerger::free_goal(const std::string& at, const std::string& goal, const std::string& why) {
+  if (!why.empty()) {
+    Keep keep = settle(at, why);
+    std::optional<Attributes> there = WARREN_TRY(find(goal));
+    bool is_in_the_way = is_at_or_below(goal, at) || (there && there->is_directory());
     if (is_in_the_way) leave_out("its name stays");
     if (keep != Keep::kSecond || is_in_the_way) return false;
     if (there) WARREN_TRY(unlink(first_.merged, goal));
     forget();
   }
-  if (!WARREN_TRY(make_parents(goal))) {
-    if (!is_conflict) {
-      settle(job.at, fmt::format("{} renamed it to {}, and a directory above that is something else in {}",
-                                 quote(options_.second), quote(goal), quote(options_.first)));
-    }
-    leave_out("its name stays");
-    return false;
+  if (WARREN_TRY(make_parents(goal))) return true;
+  if (why.empty()) {
+    settle(at, fmt::format("{} renamed it to {}, and a directory above that is something else in {}",
+                           quote(options_.second), quote(goal), quote(options_.first)));
   }
+  leave_out("its name stays");
+  return false;
+}
+
+Status SessionMerger::move_to_goal(Job& job) {
+  if (job.at == job.goal) return Ok{};
+  const std::string& base_path = job.file.before->path;
+  std::string goal = std::exchange(job.goal, job.at);
+  std::string why;
+  if (moves_.contains(base_path)) {
+    why = fmt::format("both renamed it, {} to {}", quote(options_.second), quote(goal));
+  } else if (WARREN_TRY(find(goal))) {
+    why = fmt::format("{} renamed it to {}, where {} has something else", quote(options_.second), quote(goal),
+                      quote(options_.first));
+  }
+  if (!WARREN_TRY(free_goal(job.at, goal, why))) return Ok{};
   WARREN_TRY(rename(first_.merged, job.at, goal));
   forget();
   moves_.insert_or_assign(base_path, goal);
   job.goal = std::move(goal);
   if (job.file.change == nullptr || !job.file.change->is_content_changed) ++report_.taken;
-  return true;
+  return Ok{};
 }
 
 Status SessionMerger::take_content(const Job& job) {

@@ -29,6 +29,7 @@ class SessionMerger {
 
  private:
   using Moves = std::map<std::string, std::string, std::less<>>;
+  using Paths = std::set<std::string, std::less<>>;
   enum class Keep { kFirst, kSecond, kBoth };
 
   // A file of the second agent, and where it belongs in the first.
@@ -41,6 +42,7 @@ class SessionMerger {
   Status read_first();
   // Where a node of the base is in the first agent, by the renames of directories and files.
   std::string place_of(std::string_view base_path) const;
+  bool is_deleted_with_dir(std::string_view base_path) const;
   std::string base_of(std::string_view path) const;  // of a path of the second agent
   std::string place_of_path(std::string_view path) const;
   std::string goal_of(std::string_view path) const;
@@ -48,10 +50,19 @@ class SessionMerger {
   bool has_touched_below(std::string_view base_dir) const;
 
   Result<std::optional<Attributes>> find(std::string_view path);
+  Result<std::optional<Attributes>> find_base_node(std::string_view base_path);  // in the first agent
   void forget() { finder_.clear(); }
 
+  void keep_renamed_dirs(const std::vector<TreeChange>& theirs);
   Status take_directories(const std::vector<TreeChange>& theirs);
   Status take_renamed_dir(const TreeChange& change);
+  void note_moved(const std::string& base_path, const std::string& from, const std::string& goal);
+  std::string why_not_to(const TreeChange& change, const std::string& from, const std::string& goal) const;
+  Status bring_back_dir(const TreeChange& change);
+  Status take_dirs_of(const TreeChange& change);
+  // base_path: "" if the second agent has added it.
+  Status copy_dir(const std::string& path, const std::string& base_path, const Attributes& theirs,
+                  const std::string& goal);
   Status take_added_dir(const TreeChange& change);
   Status remove_left_dirs(const std::vector<TreeChange>& theirs);
   Status remove_if_empty(const std::string& dir);
@@ -59,10 +70,13 @@ class SessionMerger {
 
   Status take_special(const TreeChange& change);
   Status take_file(const ChangedFile& file);
+  bool is_placed_by_second(const ChangedFile& file) const;
   Status take_deleted(const Job& job);
   Status take_added(const Job& job);
   Status take_changed(const Job& job);
-  Result<bool> move_to_goal(Job& job);
+  Status bring_back_file(const Job& job);
+  Result<bool> free_goal(const std::string& at, const std::string& goal, const std::string& why);
+  Status move_to_goal(Job& job);  // or it stays where the first agent has it
   Status take_content(const Job& job);
   Status take_metadata(const TreeChange& change, const std::string& path);
   using Xattrs = std::map<std::string, std::optional<std::string>>;  // nullopt: to be removed
@@ -91,11 +105,14 @@ class SessionMerger {
   const SessionMergeOptions& options_;
   TreeFinder finder_;  // in the first agent's tree
   SessionMerge report_;
-  Moves moves_;                                             // base path → path in the first agent
-  Moves their_moves_;                                       // path in the second agent → base path
-  Moves dirs_;                                              // directories that the second added or renamed → where
-  std::set<std::string, std::less<>> touched_;              // base paths that the first has changed, moved or deleted
-  std::vector<std::string> emptied_;                        // old paths of renamed directories
+  Moves moves_;                       // base path → path in the first agent
+  Moves their_moves_;                 // path in the second agent → base path
+  Moves dirs_;                        // directories that the second added or renamed → where
+  Paths touched_;                     // base paths that the first has changed, moved or deleted
+  Paths deleted_dirs_;                // of these, deleted directories
+  Paths kept_dirs_;                   // base paths of directories whose deletion by the second is not taken
+  Paths brought_back_;                // renamed directories of the second that the first has deleted
+  std::vector<std::string> emptied_;  // old paths of renamed directories
   std::unordered_map<std::uint64_t, std::string> written_;  // added files with several names → the first one
 };
 
