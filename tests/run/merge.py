@@ -152,12 +152,12 @@ class Merging(Case):
         self.assertEqual((self.base / "f/deep/three").read_text(), "e/deep/three\nmore\n")
         self.assertFalse((self.base / "e").exists())
 
-    def test_a_directory_that_the_second_renamed_keeps_what_the_first_did_in_it(self):
-        self.change("a", "echo of_a > e/added; echo more >> e/deep/three")
+    def test_a_directory_that_the_second_renamed_has_what_the_first_did_in_it(self):
+        self.change("a", "echo of_a > e/added; echo more >> e/deep/three; chmod 700 e")
         self.change("b", "mv e z; mv d y; echo more >> y/one")
         self.merge("a", "b")
-        self.assertEqual(self.change("a-b", "cat z/deep/three y/one y/two e/added; ls"),
-                         "e/deep/three\nmore\nd/one\nmore\nd/two\nof_a\nblob\ndir\ne\nfile\ntext\ny\nz\n")
+        self.assertEqual(self.change("a-b", "cat z/deep/three y/one y/two z/added; stat -c %a z; ls"),
+                         "e/deep/three\nmore\nd/one\nmore\nd/two\nof_a\n700\nblob\ndir\nfile\ntext\ny\nz\n")
 
     def test_newer_work_in_the_base_is_not_reverted(self):
         self.put("b", "text", with_line(2, "of b"))

@@ -106,13 +106,6 @@ std::string SessionMerger::goal_of(std::string_view path) const {
   return join_path(place_of_path(parts.parent), parts.name);
 }
 
-bool SessionMerger::has_touched_below(std::string_view base_dir) const {
-  if (touched_.contains(base_dir)) return true;
-  std::string from = std::string(base_dir) + "/";
-  auto first = touched_.lower_bound(from);
-  return first != touched_.end() && first->starts_with(from);
-}
-
 Result<std::optional<Attributes>> SessionMerger::find(std::string_view path) { return finder_.find(path); }
 
 Result<std::optional<Attributes>> SessionMerger::find_base_node(std::string_view base_path) {
@@ -184,7 +177,7 @@ void SessionMerger::keep_renamed_dirs(const std::vector<TreeChange>& theirs) {
   }
 }
 
-// As a whole if the first agent has changed nothing in it, or has renamed it too; else its files are moved one by one.
+// As a whole if there is nothing at its goal; else its files are moved one by one.
 Status SessionMerger::take_renamed_dir(const TreeChange& change) {
   std::string from = place_of(change.base_path);
   std::string goal = goal_of(change.path);
@@ -196,8 +189,7 @@ Status SessionMerger::take_renamed_dir(const TreeChange& change) {
     return Ok{};
   }
   std::optional<Attributes> there = WARREN_TRY(find(goal));
-  bool can_move = !there && !is_at_or_below(goal, from);
-  if (can_move && (is_moved_by_both || !has_touched_below(change.base_path))) {
+  if (!there && !is_at_or_below(goal, from)) {
     Status moved = rename(first_.merged, from, goal, RenameMode::kNoReplace);
     forget();
     if (moved.ok()) {

@@ -47,7 +47,6 @@ class SessionMerger {
   std::string place_of_path(std::string_view path) const;
   std::string goal_of(std::string_view path) const;
   bool is_touched(std::string_view base_path) const { return touched_.contains(base_path); }
-  bool has_touched_below(std::string_view base_dir) const;
 
   Result<std::optional<Attributes>> find(std::string_view path);
   Result<std::optional<Attributes>> find_base_node(std::string_view base_path);  // in the first agent
