@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "changes/apply/copy_node.h"
 #include "changes/conflicts.h"
+#include "changes/pinned/head_versions.h"
 #include "fs/path_ops.h"
 #include "fs/tree_ops.h"
 
@@ -19,14 +20,6 @@ bool is_file_or_link(const Attributes& node) { return node.is_file() || node.is_
 
 bool is_special(const std::optional<Attributes>& node) {
   return node && !node->is_directory() && !is_file_or_link(*node);
-}
-
-// Whether it is one of these directories, or below one.
-bool is_in(const std::set<std::string, std::less<>>& dirs, std::string_view path) {
-  for (std::string_view at = path; at != "/"; at = split_parent(at).parent) {
-    if (dirs.contains(at)) return true;
-  }
-  return false;
 }
 
 }  // namespace
@@ -246,7 +239,8 @@ Status SessionMerger::take_dirs_of(const TreeChange& change) {
   return walk(second_.merged, change.path,
               [&](const WalkEntry& entry) -> Result<WalkNext> {
                 if (!entry.attributes.is_directory() || entry.path == change.path) return WalkNext::kContinue;
-                bool is_deleted = is_deleted_with_dir(base_of(entry.path)) && !is_in(brought_back_, entry.path);
+                bool is_deleted =
+                    is_deleted_with_dir(base_of(entry.path)) && !is_at_or_below_one(entry.path, brought_back_);
                 if (is_deleted || their_moves_.contains(entry.path)) return WalkNext::kSkip;
                 std::string goal = place_of_path(entry.path);
                 if (WARREN_TRY(find(goal)) || !WARREN_TRY(make_parents(goal))) return WalkNext::kContinue;
@@ -301,7 +295,8 @@ Status SessionMerger::remove_if_empty(const std::string& dir) {
 Status SessionMerger::remove_left_dirs(const std::vector<TreeChange>& theirs) {
   for (auto change = theirs.rbegin(); change != theirs.rend(); ++change) {  // the deepest first
     bool is_dir = change->kind == TreeChangeKind::kDeleted && change->before->is_directory();
-    if (is_dir && !is_in(kept_dirs_, change->base_path)) WARREN_TRY(remove_if_empty(place_of(change->base_path)));
+    if (is_dir && !is_at_or_below_one(change->base_path, kept_dirs_))
+      WARREN_TRY(remove_if_empty(place_of(change->base_path)));
   }
   Paths goals;
   for (const auto& [path, goal] : dirs_) goals.insert(goal);
@@ -349,7 +344,7 @@ Status SessionMerger::take_deleted(const Job& job) {
   if (!ours) return Ok{};
   const TreeChange* change = job.file.change;
   bool is_touched_here = is_touched(job.file.before->path) || ours->is_directory();
-  if (!is_touched_here && is_in(kept_dirs_, job.file.before->path)) return Ok{};
+  if (!is_touched_here && is_at_or_below_one(job.file.before->path, kept_dirs_)) return Ok{};
   bool is_newer = change != nullptr && !WARREN_TRY(is_as_agent_saw(second_, *change));
   if (is_touched_here || is_newer) {
     Keep keep = settle(
@@ -398,7 +393,7 @@ Status SessionMerger::take_changed(const Job& given) {
   if (!ours || !is_file_or_link(*ours)) {
     if (job.file.change != nullptr) return bring_back_file(job);
     // It has only moved with its directory.
-    return is_in(brought_back_, job.file.after->path) ? take_added(job) : Status(Ok{});
+    return is_at_or_below_one(job.file.after->path, brought_back_) ? take_added(job) : Status(Ok{});
   }
   WARREN_TRY(move_to_goal(job));
   WARREN_TRY(take_content(job));
