@@ -377,17 +377,102 @@ class Reviewing(Case):
         self.put("text", with_lines({2: "bad", 20: "worse", 39: "fine"}))
         self.keys("Enter", "y")
         self.see("was changed since you looked at it")
+        self.see("0 of 1 taken")
+        self.keys("q")
+        self.see("ended with 1")
         self.assertEqual((self.base / "text").read_text(), LINES)
 
     def test_nor_a_whole_file(self):
         self.put("new", "good\n")
+        self.change("echo changed > file")
         self.start("fix")
-        self.keys("Space")
-        self.see("[x] A new")
+        self.keys("a")
+        self.see("2 of 2 taken")
         self.put("new", "evil\n")
         self.keys("Enter", "y")
-        self.see("was changed since you looked at it")
+        self.see("'/new' was changed since you looked at it")
+        self.see("[ ] A new")
+        self.see("+evil")
+        self.see("1 of 2 taken")
+        self.assertEqual((self.base / "file").read_text(), "of the base\n")
+        self.keys("Enter", "y")
+        self.see("ended with 0")
         self.assertFalse((self.base / "new").exists())
+        self.assertEqual((self.base / "file").read_text(), "changed\n")
+
+
+class Meanwhile(Case):
+    """The base changes while the user looks: nothing is written, and what is taken stays so."""
+
+    def refused(self, why, taken):
+        self.keys("Enter", "y")
+        self.see(why)
+        self.see(taken)
+        self.assertEqual(self.alternate(), "1")
+
+    def test_what_the_base_has_changed_is_left_as_a_conflict_and_the_rest_stays_taken(self):
+        self.put("text", with_lines({2: "near the top", 39: "near the end"}))
+        self.change("echo changed > file; echo new > added; echo 2 > dir/inner")
+        self.start("fix")
+        self.keys("a")
+        self.see("4 of 4 taken")
+        self.keys("End", "Tab", "Space")  # all of the text but its first part
+        self.see("1 in part")
+        (self.base / "file").write_text("of the user\n")
+        self.refused("nothing was written: '/file' was just changed in the base", "2 of 4 taken, 1 in part")
+        self.assertEqual((self.base / "text").read_text(), LINES)
+        self.see("[ ]!M file")
+        self.see("+changed")  # it is the selected one
+        self.keys("Enter")
+        self.see("Apply 3 of 4 changes, 1 in part? [y/N]")
+        self.keys("y")
+        self.see("ended with 0")
+        self.assert_restored()
+        self.assertEqual((self.base / "file").read_text(), "of the user\n")
+        self.assertEqual((self.base / "added").read_text(), "new\n")
+        self.assertEqual((self.base / "text").read_text(), with_lines({39: "near the end"}))
+        self.assertEqual(self.w.warren("diff", "fix", "--name-only").stdout, "/file\n/text\n")
+
+    def test_a_file_that_the_base_has_got_is_left(self):
+        self.change("echo changed > file; echo new > added")
+        self.start("fix")
+        self.keys("a")
+        self.see("2 of 2 taken")
+        (self.base / "added").write_text("of the user\n")
+        self.refused("nothing was written", "1 of 2 taken")
+        self.see("!M added")
+        self.assertEqual((self.base / "file").read_text(), "of the base\n")
+        self.keys("q")
+        self.see("ended with 1")
+        self.assert_restored()
+        self.assertEqual((self.base / "added").read_text(), "of the user\n")
+
+    def test_a_conflict_that_was_taken_is_looked_at_again(self):
+        self.change("echo changed > file")
+        (self.base / "file").write_text("of the user\n")
+        self.start("fix")
+        self.keys("Space")
+        self.see("[x]!M file")
+        (self.base / "file").write_text("newer work of the user\n")
+        self.refused("was just changed in the base", "0 of 1 taken")
+        self.keys("q")
+        self.see("ended with 1")
+        self.assertEqual((self.base / "file").read_text(), "newer work of the user\n")
+
+    def test_what_needs_the_new_conflict_is_left_with_it(self):
+        (self.base / "gone").mkdir()
+        (self.base / "gone/f").write_text("old\n")
+        self.change("rm -r gone; echo changed > file")
+        self.start("fix")
+        self.keys("a")
+        self.see("3 of 3 taken")
+        (self.base / "gone/f").write_text("of the user\n")
+        self.refused("was just changed in the base", "1 of 3 taken")
+        self.see("[ ]!D f")
+        self.keys("Enter", "y")
+        self.see("ended with 0")
+        self.assertEqual((self.base / "gone/f").read_text(), "of the user\n")
+        self.assertEqual((self.base / "file").read_text(), "changed\n")
 
 
 class Conflicts(Case):
@@ -532,6 +617,8 @@ class Conflicts(Case):
             (self.base / "text").write_text(later)
             self.keys("Enter", "y")
             self.see(re.compile("was just changed in the base|was changed since you looked at it"))
+            self.see("0 of 1 taken")
+            self.keys("q")
             self.see("ended with 1")
             self.assertEqual(self.text(), later)
             self.w.warren("sessions", "delete", "--yes", "fix")

@@ -1,6 +1,7 @@
 #include "changes/review/review.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -9,6 +10,32 @@
 #include "fs/path_ops.h"
 
 namespace warren {
+namespace {
+
+Error changed_since(const TreeChange& change) {
+  return {Code::kConflict,
+          fmt::format("nothing was written: {} was changed since you looked at it", quote(change.path)),
+          "review it again"};
+}
+
+bool is_as_seen_in_agent(const Attributes& now, const Attributes& seen) {
+  bool is_same = now.mode == seen.mode && now.owner == seen.owner;
+  if (seen.is_directory()) return is_same;  // which changes with what is in it, and that is listed by itself
+  return is_same && now.size == seen.size && now.mtime == seen.mtime && now.ctime == seen.ctime;
+}
+
+// Without the ctime, which an apply that was undone has changed.
+bool is_as_seen_in_base(const Attributes& now, const Attributes& seen) {
+  bool is_same = now.mode == seen.mode && now.owner == seen.owner && now.host_inode == seen.host_inode;
+  return is_same && (seen.is_directory() || (now.size == seen.size && now.mtime == seen.mtime));
+}
+
+template <class Same>
+bool are_same(const std::optional<Attributes>& now, const std::optional<Attributes>& then, Same is_same) {
+  return now && then ? is_same(*now, *then) : now.has_value() == then.has_value();
+}
+
+}  // namespace
 
 // A directory on the way to changes, or of a change itself.
 struct Review::Node {
@@ -92,6 +119,12 @@ std::vector<std::size_t> Review::visible() const {
 
 void Review::fold(std::size_t row) {
   if (rows_[row].below > 0) rows_[row].is_folded = !rows_[row].is_folded;
+}
+
+void Review::unfold_to(std::size_t row) {
+  for (std::size_t i = 0; i < row; ++i) {
+    if (i + rows_[i].below >= row) rows_[i].is_folded = false;
+  }
 }
 
 const TreeChange* Review::change_of(std::size_t row) const {
@@ -314,17 +347,10 @@ Review::Counts Review::count() const {
 
 Status check_as_listed(const AgentOverlay& overlay, const TreeChange& change) {
   if (!change.after) return Ok{};
-  Error changed(Code::kConflict, fmt::format("{} was changed since you looked at it", quote(change.path)),
-                "nothing was written; review it again");
   Result<Attributes> found = lstat(overlay.merged, change.path);
-  if (!found.ok() && found.error().code() == Code::kNotFound) return changed;
+  if (!found.ok() && found.error().code() == Code::kNotFound) return changed_since(change);
   Attributes now = WARREN_TRY(std::move(found));
-  const Attributes& seen = *change.after;
-  bool is_same = now.mode == seen.mode && now.owner == seen.owner;
-  if (!seen.is_directory()) {  // which changes with what is in it, and that is listed by itself
-    is_same = is_same && now.size == seen.size && now.mtime == seen.mtime && now.ctime == seen.ctime;
-  }
-  return is_same ? Status(Ok{}) : changed;
+  return is_as_seen_in_agent(now, *change.after) ? Status(Ok{}) : changed_since(change);
 }
 
 Status Review::choose(const AgentOverlay& overlay, Selection& chosen, ApplyOptions& options) const {
@@ -332,20 +358,60 @@ Status Review::choose(const AgentOverlay& overlay, Selection& chosen, ApplyOptio
     const Decision& decision = decisions_[i];
     Taken state = decision.state();
     if (state == Taken::kNo) continue;
-    Error changed(Code::kConflict, fmt::format("{} was changed since you looked at it", quote(all_[i].path)),
-                  "nothing was written; review it again");
     if (!decision.parts.empty() && (state == Taken::kPart || conflict_of(i) != nullptr)) {
       LoadedParts loaded = WARREN_TRY(load_parts(overlay, all_[i]));
-      if (!loaded.parts || loaded.parts->list != decision.parts) return changed;
+      if (!loaded.parts || loaded.parts->list != decision.parts) return changed_since(all_[i]);
       take_parts(all_[i], *loaded.parts, decision.choices, options);
     } else if (decision.is_merged) {
       std::optional<std::string> merged = WARREN_TRY(merge_change(overlay, all_[i]));
-      if (!merged) return changed;
+      if (!merged) return changed_since(all_[i]);
       options.contents.insert_or_assign(all_[i].path, MergedContent{.text = *std::move(merged), .has_unseen = true});
     }
     chosen.take(i);
   }
   return Ok{};
+}
+
+std::vector<Review::Earlier> Review::list_taken() const {
+  std::vector<Earlier> taken;
+  for (std::size_t i = 0; i < decisions_.size(); ++i) {
+    if (state_of(i) == Taken::kNo) continue;
+    const std::string* conflict = conflict_of(i);
+    taken.push_back({.change = all_[i], .conflict = conflict != nullptr ? *conflict : "", .decision = decisions_[i]});
+  }
+  return taken;
+}
+
+bool Review::is_as_before(std::size_t change, const Earlier& earlier) const {
+  const TreeChange& now = all_[change];
+  const TreeChange& then = earlier.change;
+  const std::string* conflict = conflict_of(change);
+  return now.base_path == then.base_path && (conflict != nullptr ? *conflict : "") == earlier.conflict &&
+         are_same(now.before, then.before, is_as_seen_in_base) && are_same(now.after, then.after, is_as_seen_in_agent);
+}
+
+std::optional<std::size_t> Review::take_as_before(const std::vector<Earlier>& earlier) {
+  std::vector<std::size_t> others;
+  for (const Earlier& one : earlier) {
+    std::vector<std::size_t> here;
+    auto [first, last] = std::ranges::equal_range(all_, one.change.path, {}, &TreeChange::path);
+    for (auto it = first; it != last; ++it) here.push_back(static_cast<std::size_t>(it - all_.begin()));
+    auto same = std::ranges::find_if(here, [&](std::size_t i) { return all_[i].kind == one.change.kind; });
+    if (same != here.end() && is_as_before(*same, one)) {
+      if (decisions_[*same].is_listed) decisions_[*same] = one.decision;
+    } else if (same != here.end()) {
+      others.push_back(*same);
+    } else {
+      others.insert(others.end(), here.begin(), here.end());
+    }
+  }
+  leave(others);
+  find_implied();
+  std::unordered_set<std::size_t> changed(others.begin(), others.end());
+  auto row = std::ranges::find_if(
+      rows_, [&](const Row& candidate) { return candidate.change && changed.contains(*candidate.change); });
+  if (row == rows_.end()) return std::nullopt;
+  return static_cast<std::size_t>(row - rows_.begin());
 }
 
 }  // namespace warren

@@ -50,6 +50,7 @@ class Review {
   const std::vector<Row>& rows() const { return rows_; }  // each directory before what is below it
   std::vector<std::size_t> visible() const;               // those that are not in a folded directory
   void fold(std::size_t row);                             // or unfold; does nothing for a file
+  void unfold_to(std::size_t row);                        // the directories above it
   const TreeChange* change_of(std::size_t row) const;
   const std::string* conflict_of(std::size_t change) const;  // why; null without a conflict
 
@@ -89,6 +90,13 @@ class Review {
   // Puts the decisions into `chosen` and `options`. kConflict if a file whose parts were chosen has changed since.
   Status choose(const AgentOverlay& overlay, Selection& chosen, ApplyOptions& options) const;
 
+  // What counts as taken, as it was listed: for the next review, if nothing could be written.
+  struct Earlier;
+  std::vector<Earlier> list_taken() const;
+  // Takes what was taken in an earlier review of the same agent, except for changes that are others now, in the base or
+  // in the agent, and what needs these. Returns the row of the first of them.
+  std::optional<std::size_t> take_as_before(const std::vector<Earlier>& earlier);
+
  private:
   struct Decision {
     bool is_listed = false;
@@ -104,6 +112,7 @@ class Review {
     bool has(PartChoice choice) const;  // of a part in conflict
   };
   struct Node;
+  bool is_as_before(std::size_t change, const Earlier& earlier) const;
   void flatten(const Node& node, const std::string& name, std::size_t depth);
   void toggle_one(std::size_t change);
   void leave(const std::vector<std::size_t>& changes);
@@ -122,6 +131,12 @@ class Review {
   Needs needs_;
   std::vector<bool> implied_;  // not taken themselves, but needed by what is taken, and not in conflict
   std::vector<Row> rows_;
+};
+
+struct Review::Earlier {
+  TreeChange change;
+  std::string conflict;  // why; "" without one
+  Decision decision;
 };
 
 // kConflict if the agent has changed the node again since the change was listed: nobody has looked at that.

@@ -217,5 +217,45 @@ TEST(Review, AFileInPlaceOfADirectoryHasItsOwnRow) {
   EXPECT_EQ(names_of(review), (std::vector<std::string>{"d", "  x", "d"}));
 }
 
+TEST(Review, TakesWhatWasTakenBeforeExceptForChangesThatAreOthersNow) {
+  std::vector<TreeChange> all = some_changes();
+  Review review(all, offer(all), {});
+  review.take_all();
+  std::vector<TreeChange> later = some_changes();
+  later[0].before->size = 7;       // /a, in the base
+  later[2].after->ctime = {9, 0};  // /d/x, in the agent
+  Review again(later, offer(later), {{"/e/f/z", "it was changed in the base"}});
+  std::optional<std::size_t> first = again.take_as_before(review.list_taken());
+  ASSERT_TRUE(first);
+  EXPECT_EQ(*first, row_named(again, "x"));
+  EXPECT_EQ(again.taken(row_named(again, "y")), Taken::kYes);
+  EXPECT_EQ(again.count().taken, 2U);  // with the directory
+  for (const char* name : {"a", "x", "z"}) EXPECT_EQ(again.taken(row_named(again, name)), Taken::kNo) << name;
+}
+
+TEST(Review, TakesAllOfWhatWasTakenBeforeIfNothingElseHasChanged) {
+  std::vector<TreeChange> all = some_changes();
+  Review review(all, offer(all), {});
+  review.set_parts(0, two_parts());
+  review.toggle_part(0, 1);
+  review.toggle(row_named(review, "x"));
+  Review again(all, offer(all), {});
+  EXPECT_FALSE(again.take_as_before(review.list_taken()));
+  EXPECT_EQ(again.count().partly, 1U);
+  EXPECT_EQ(again.choice_of(0, 1), PartChoice::kTaken);
+  EXPECT_EQ(again.taken(row_named(again, "x")), Taken::kYes);
+  EXPECT_EQ(again.taken(row_named(again, "y")), Taken::kNo);
+}
+
+TEST(Review, LeavesWhatHasBecomeAnotherKindOfChange) {
+  std::vector<TreeChange> all{reviewed(TreeChangeKind::kModified, "/a")};
+  Review review(all, offer(all), {});
+  review.take_all();
+  std::vector<TreeChange> later{reviewed(TreeChangeKind::kAdded, "/a")};
+  Review again(later, offer(later), {});
+  EXPECT_EQ(again.take_as_before(review.list_taken()), std::optional<std::size_t>(0));
+  EXPECT_EQ(again.count().taken, 0U);
+}
+
 }  // namespace
 }  // namespace warren

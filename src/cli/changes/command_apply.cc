@@ -1,5 +1,6 @@
 // apply: writes an agent's changes to its base, or elsewhere.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <set>
 
@@ -363,7 +364,8 @@ void leave_excluded(Context& context, const Arguments& args, const std::vector<T
 Result<std::optional<std::vector<TreeChange>>> choose(Context& context, const Arguments& args,
                                                       const AgentOverlay& overlay, const std::vector<TreeChange>& all,
                                                       const ChangeFilter& filter, CommitsPlan* commits,
-                                                      const ReviewConsent& agrees, ApplyOptions& options) {
+                                                      const ReviewConsent& agrees, ReviewState& state,
+                                                      ApplyOptions& options) {
   Selection offered(all);
   if (commits != nullptr) take_files(*commits, all, filter, offered);
   else offered.take_if(filter);
@@ -371,7 +373,7 @@ Result<std::optional<std::vector<TreeChange>>> choose(Context& context, const Ar
   Selection chosen = args.has("interactive") ? Selection(all) : offered;
   if (args.has("interactive")) {
     Result<bool> answer = args.has(kOnScreen) ? review_changes(context, review_title(args), overlay, all, offered,
-                                                               agrees, chosen, options)
+                                                               agrees, state, chosen, options)
                                               : choose_changes(context, overlay, all, offered, chosen, options);
     bool is_confirmed = WARREN_TRY(std::move(answer));
     if (!is_confirmed) return std::optional<std::vector<TreeChange>>();
@@ -389,7 +391,8 @@ Status check_named(const AgentOverlay& overlay, const std::vector<TreeChange>& a
   return check_git_files(overlay, named.list());
 }
 
-Result<Exit> apply_selected(Context& context, const Arguments& args, OverlayAgent& opened, int targets) {
+Result<Exit> apply_selected(Context& context, const Arguments& args, OverlayAgent& opened, int targets,
+                            ReviewState& state) {
   std::vector<TreeChange> all = WARREN_TRY(list_changes(opened.overlay));
   std::optional<CommitsPlan> commits = WARREN_TRY(plan_commits(args, opened, all));
   WorkInDoubt doubt;
@@ -423,7 +426,7 @@ Result<Exit> apply_selected(Context& context, const Arguments& args, OverlayAgen
     return agrees_to_changes(context, args, opened.overlay, chosen, plan, consent);
   };
   std::optional<std::vector<TreeChange>> changes = WARREN_TRY(
-      choose(context, args, opened.overlay, all, filter_of(paths, excluded_of(args)), plan, agrees, options));
+      choose(context, args, opened.overlay, all, filter_of(paths, excluded_of(args)), plan, agrees, state, options));
   if (!changes) return Exit::kFailed;
   Consent consent = WARREN_TRY(consent_to(*changes));
   if (git && (targets == 1 || args.has("yes"))) context.err.line(context.err.name(describe_under_way(*git)));
@@ -445,7 +448,8 @@ Result<Exit> run_apply(Context& context, const Arguments& given) {
     RecoveredAgent recovered =
         WARREN_TRY(open_for_apply(context, args.get("ID"), changes_agent ? Use::kWrite : Use::kRead));
     if (args.has("recover")) return end_recovery(context, recovered);
-    exit = WARREN_TRY(apply_selected(context, args, recovered.opened, targets));
+    ReviewState unused;
+    exit = WARREN_TRY(apply_selected(context, args, recovered.opened, targets, unused));
   }
   if (exit == Exit::kOk && changes_agent) tidy_session(context, args);
   return exit;
@@ -507,6 +511,23 @@ std::vector<Option> apply_options() {
   return all;
 }
 
+Result<Exit> review_once(Context& context, const Arguments& args, ReviewState& state) {
+  RecoveredAgent recovered = WARREN_TRY(open_for_apply(context, args.get("ID"), Use::kWrite));
+  if (state.refusal.empty()) {
+    std::vector<TreeChange> changes = WARREN_TRY(list_changes(recovered.opened.overlay));
+    std::vector<TreeChange> in_git = WARREN_TRY(leave_out_git(recovered.opened.overlay, changes, {}));
+    print_new_commits(context, recovered.opened.overlay, changes, in_git);
+  }
+  return apply_selected(context, args, recovered.opened, 0, state);
+}
+
+// Whether something is not as it was listed, and nothing was written: the user can look at it, and leave it.
+bool is_outdated(const Error& error) {
+  constexpr std::array kCodes{Code::kConflict, Code::kExists, Code::kNotFound, Code::kNotDirectory, Code::kIsDirectory};
+  bool is_about_files = std::ranges::find(kCodes, error.code()) != kCodes.end();
+  return is_about_files && error.message().starts_with(ApplyOptions().unwritten);
+}
+
 }  // namespace
 
 Result<Exit> run_review(Context& context, const Arguments& given) {
@@ -518,16 +539,14 @@ Result<Exit> run_review(Context& context, const Arguments& given) {
   args.add("interactive", "");
   args.add(kOnScreen, "");
   if (args.has("keep")) WARREN_TRY(keep_at_end(args.get("ID")));
-  Exit exit = Exit::kOk;
-  {
-    RecoveredAgent recovered = WARREN_TRY(open_for_apply(context, args.get("ID"), Use::kWrite));
-    std::vector<TreeChange> changes = WARREN_TRY(list_changes(recovered.opened.overlay));
-    std::vector<TreeChange> in_git = WARREN_TRY(leave_out_git(recovered.opened.overlay, changes, {}));
-    print_new_commits(context, recovered.opened.overlay, changes, in_git);
-    exit = WARREN_TRY(apply_selected(context, args, recovered.opened, 0));
+  ReviewState state;
+  Result<Exit> done = review_once(context, args, state);
+  while (!done.ok() && !state.taken.empty() && is_outdated(done.error())) {
+    state.refusal = done.error().message();
+    done = review_once(context, args, state);
   }
-  if (exit == Exit::kOk) tidy_session(context, args);
-  return exit;
+  if (done.ok() && *done == Exit::kOk) tidy_session(context, args);
+  return done;
 }
 
 Command make_apply() {

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/printable.h"
 #include "changes/conflicts.h"
 #include "changes/review/remarks.h"
 #include "changes/review/review.h"
@@ -68,6 +69,16 @@ class ReviewDialog {
   ReviewDialog(Context& context, const std::string& title, const AgentOverlay& overlay, Review& review)
       : context_(context), overlay_(overlay), review_(review), screen_(context) {
     view_.title = title;
+  }
+
+  // Begins with what an earlier review has taken, and at what is another change now.
+  void go_on(const ReviewState& earlier) {
+    view_.message = fmt::format(" {}", printable(earlier.refusal));
+    std::optional<std::size_t> row = review_.take_as_before(earlier.taken);
+    if (!row) return;
+    review_.unfold_to(*row);
+    std::vector<std::size_t> visible = review_.visible();
+    view_.cursor = static_cast<std::size_t>(std::ranges::find(visible, *row) - visible.begin());
   }
 
   // Whether to apply. The screen is left then; another call returns to it, as it was.
@@ -345,14 +356,16 @@ class ReviewDialog {
 
 Result<bool> review_changes(Context& context, const std::string& title, const AgentOverlay& overlay,
                             const std::vector<TreeChange>& all, const Selection& offered, const ReviewConsent& agrees,
-                            Selection& chosen, ApplyOptions& options) {
+                            ReviewState& state, Selection& chosen, ApplyOptions& options) {
   std::vector<ApplyConflict> conflicts = WARREN_TRY(find_conflicts(overlay, all));
   Review review(all, offered, conflicts);
   if (review.rows().empty()) {
+    if (!state.refusal.empty()) context.err.line(context.err.name(state.refusal));
     context.err.line("there are no changes to review");
     return false;
   }
   ReviewDialog dialog(context, title, overlay, review);
+  if (!state.refusal.empty()) dialog.go_on(std::exchange(state, {}));
   for (;;) {
     bool is_confirmed = false;
     {
@@ -363,6 +376,7 @@ Result<bool> review_changes(Context& context, const std::string& title, const Ag
       context.err.line("nothing was written");
       return false;
     }
+    state.taken = review.list_taken();
     Selection taken(all);
     ApplyOptions with = options;
     WARREN_TRY(review.choose(overlay, taken, with));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "changes/apply/apply.h"
+#include "changes/review/review.h"
 #include "changes/selection.h"
 #include "cli/context.h"
 
@@ -14,11 +15,18 @@ namespace warren::cli {
 // Asks what an apply of the chosen changes must ask, without the screen. False if the user does not agree.
 using ReviewConsent = std::function<Result<bool>(Selection chosen)>;
 
+// What one review leaves for the next, if nothing could be written.
+struct ReviewState {
+  std::vector<Review::Earlier> taken;
+  std::string refusal;  // why; "" in the first review
+};
+
 // Lets the user take changes and parts of them on the terminal, and fills in `chosen` and `options` like choose_changes
-// (cli/changes/apply_dialog.h). Who does not agree at the end comes back to the screen, with all that was taken. False
-// if they quit: nothing is to be written. The terminal is restored in any case, also after a signal.
+// (cli/changes/apply_dialog.h). Who does not agree at the end comes back to the screen, with all that was taken. Begins
+// with what `state` has, and puts what was taken there. False if they quit: nothing is to be written. The terminal is
+// restored in any case, also after a signal.
 Result<bool> review_changes(Context& context, const std::string& title, const AgentOverlay& overlay,
                             const std::vector<TreeChange>& all, const Selection& offered, const ReviewConsent& agrees,
-                            Selection& chosen, ApplyOptions& options);
+                            ReviewState& state, Selection& chosen, ApplyOptions& options);
 
 }  // namespace warren::cli
