@@ -11,6 +11,7 @@
 #include "changes/compare.h"
 #include "changes/pinned/as_committed.h"
 #include "changes/pinned/git_ancestor.h"
+#include "changes/upper/tree_finder.h"
 #include "fs/path_ops.h"
 #include "text/diff/merge3.h"
 
@@ -169,6 +170,38 @@ class Replacements {
   std::unordered_map<std::string_view, Replacement> by_path_;
 };
 
+// What the base has in place of a directory: nothing new can be written in it.
+class Blocks {
+ public:
+  explicit Blocks(const AgentOverlay& overlay) : base_(overlay.base) {}
+
+  // Why the change cannot be written; nullopt if it is not because of that.
+  Result<std::optional<std::string>> find(const TreeChange& change) {
+    bool is_new = change.kind == TreeChangeKind::kAdded || change.kind == TreeChangeKind::kRenamed;
+    if (!is_new || change.place.empty() || change.place == "/") return std::optional<std::string>();
+    std::string_view dir = directory_of(change.place);
+    if (dir != dir_) {
+      why_ = WARREN_TRY(look_above(dir));
+      dir_ = dir;
+    }
+    return why_;
+  }
+
+ private:
+  Result<std::optional<std::string>> look_above(std::string_view dir) {
+    for (std::string_view at = dir; at != "/"; at = directory_of(at)) {
+      std::optional<Attributes> there = WARREN_TRY(base_.find(at));
+      if (there && there->is_directory()) break;
+      if (there) return std::optional(fmt::format("the base has a {} at {} now", word_of(*there), quote(at)));
+    }
+    return std::optional<std::string>();
+  }
+
+  TreeFinder base_;
+  std::string dir_ = "/";  // the last one
+  std::optional<std::string> why_;
+};
+
 // Whether a part of the agent's file can no longer be read.
 Result<bool> is_missing_parts(const AgentOverlay& overlay, const TreeChange& change) {
   if (!change.after || !change.after->is_file()) return false;
@@ -186,12 +219,16 @@ Result<std::vector<ApplyConflict>> find_conflicts(const AgentOverlay& overlay, c
   std::vector<ApplyConflict> conflicts;
   Replacements replacements(changes);
   std::size_t asked = 0;
+  Blocks blocks(overlay);
   for (const TreeChange& change : changes) {
     std::optional<std::string> why = WARREN_TRY(find_reason(overlay, change));
+    std::optional<std::string> block = WARREN_TRY(blocks.find(change));
+    if (block && !change.touches_hidden) why = block;
     if (!why || has_only_other_times(overlay, change, asked)) continue;
     ApplyConflict conflict{change.path, *std::move(why)};
     conflict.is_deletion = change.kind == TreeChangeKind::kDeleted;
-    conflict.is_lost = !change.before;
+    conflict.is_blocked = block.has_value();
+    conflict.is_lost = !change.before && !block;
     conflict.is_hidden = change.touches_hidden;
     if (conflict.is_deletion && !conflict.is_hidden) replacements.describe(change, conflict);
     conflict.is_incomplete = WARREN_TRY(is_missing_parts(overlay, change));

@@ -28,6 +28,7 @@ struct ApplyConflict {
   bool is_replaced = false;  // a deletion only because the agent has something else at this path, or above it
   bool is_new = false;       // and the base's node was made after the agent saw the directory
   bool is_lost = false;      // the base has nothing there any more
+  bool is_blocked = false;   // the base has something else in place of a directory above it: apply cannot write there
   bool is_hidden = false;    // the base's node was hidden from the agent: no option of apply writes there
   // By resolve_conflicts only (changes/apply/resolve.h).
   MergeResult merge = MergeResult::kNone;

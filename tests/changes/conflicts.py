@@ -48,6 +48,50 @@ class Conflicts(Case):
         self.w.warren("apply", "--force", self.w.id)
         self.assertEqual(self.read("d/a"), "agent\n")
 
+    def test_conflict_a_link_or_a_file_in_place_of_a_directory(self):
+        """Nothing is written through a link; and no hint offers what would fail."""
+        self.fill(d__a="1\n", e__x="1\n")
+        self.write("/d/a", "agent\n")
+        self.write("/d/deep/new", "agent\n")
+        outside = self.w.root / "outside"
+        outside.mkdir()
+        for kind in ("link", "file"):
+            with self.subTest(kind=kind):
+                os.rename(self.base / "d", self.w.root / "aside")
+                if kind == "link":
+                    (self.base / "d").symlink_to("../outside")
+                else:
+                    (self.base / "d").write_text("of the user\n")
+                said = self.w.fails("apply", self.w.id)
+                for name in ("a", "deep"):
+                    self.assertIn(f"conflict: /d/{name}: the base has a {kind} at '/d' now", said)
+                self.assertIn("never replaced, not even with --force: move it away, and apply again", said)
+                self.assertNotIn("deleted", said)
+                for options in ((), ("--dry-run",)):
+                    said = self.w.fails("apply", "--force", "--yes", *options, self.w.id)
+                    self.assertIn(f"the base has a {kind} at '/d' now", said)
+                    self.assertIn("hint: move that away, and apply again", said)
+                self.assertEqual(os.listdir(outside), [])
+                self.assertEqual(self.w.staging(), [])
+                (self.base / "d").unlink()
+                os.rename(self.w.root / "aside", self.base / "d")
+        self.w.warren("apply", self.w.id)
+        self.assertEqual((self.read("d/a"), self.read("d/deep/new")), ("agent\n", "agent\n"))
+
+    def test_what_is_in_place_of_a_directory_can_be_moved_away_or_the_changes_dropped(self):
+        self.fill(d__a="1\n")
+        self.write("/d/a", "agent\n")
+        self.write("/d/new", "agent\n")
+        os.rename(self.base / "d", self.w.root / "aside")
+        (self.base / "d").symlink_to("../aside")
+        self.w.fails("apply", self.w.id)
+        self.w.warren("discard", "--yes", self.w.id, "/d/new")
+        (self.base / "d").rename(self.base / "link")
+        self.w.warren("apply", "--force", self.w.id)
+        self.assertEqual(self.read("d/a"), "agent\n")
+        self.assertEqual((self.w.root / "aside/a").read_text(), "1\n")
+        self.assertEqual(os.listdir(self.base / "d"), ["a"])
+
     def test_conflict_a_file_that_the_host_replaced_by_a_directory(self):
         self.fill(a="1\n")
         self.write("/a", "agent\n")

@@ -96,6 +96,14 @@ void mark_unseen(const std::vector<ApplyConflict>& conflicts, Intent& intent) {
   }
 }
 
+// No option of apply replaces what is there: it may lead out of the base.
+Status check_not_blocked(const std::vector<ApplyConflict>& conflicts) {
+  auto found = std::ranges::find_if(conflicts, &ApplyConflict::is_blocked);
+  if (found == conflicts.end()) return Ok{};
+  return Error(Code::kConflict, fmt::format("{}: {}", quote(found->path), found->why),
+               "move that away, and apply again; or leave the change out by naming the others");
+}
+
 // What the agent had before a file was written with conflict markers.
 Status keep_own(const AgentOverlay& overlay, const MergedContents& contents, Intent& intent) {
   for (AppliedChange& change : intent.changes) {
@@ -123,6 +131,7 @@ Result<std::vector<std::string>> prepare_apply(Agent& agent, HostTree& base, Sta
                                                ApplyRecord& record) {
   std::vector<ApplyConflict> conflicts;
   if (options.may_have_conflicts) conflicts = WARREN_TRY(find_conflicts(*agent.overlay(), changes));
+  WARREN_TRY(check_not_blocked(conflicts));
   Staging staging = WARREN_TRY(Staging::make(base, record));
   std::vector<std::string> left_out;
   {
@@ -255,6 +264,7 @@ Result<ApplyReport> apply_changes(Agent& agent, std::vector<TreeChange>& changes
 Status rehearse_apply(const AgentOverlay& overlay, const std::vector<TreeChange>& changes,
                       const ApplyOptions& options) {
   WARREN_TRY(check_targets(overlay, changes));
+  if (options.may_have_conflicts) WARREN_TRY(check_not_blocked(WARREN_TRY(find_conflicts(overlay, changes))));
   auto base = WARREN_TRY(HostTree::open(overlay.base_path));
   Staging staging = WARREN_TRY(Staging::dry_run(*base));
   Stager stager(overlay, *base, options.privileged);

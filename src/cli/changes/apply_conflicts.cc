@@ -48,6 +48,11 @@ std::string_view advice_about_kind(const std::vector<ApplyConflict>& conflicts) 
     return "what was hidden from the agent is never replaced, not even with --force: PATH limits what is applied, "
            "`warren discard` with these paths drops the changes";
   }
+  if (are_all([](const ApplyConflict& one) { return one.is_blocked; })) {
+    return "that is never replaced, not even with --force: move it away, and apply again; or `warren discard` with "
+           "these "
+           "paths drops the changes, PATH limits what is applied";
+  }
   if (are_all([](const ApplyConflict& one) { return one.is_replaced && one.is_new; })) {
     return "rename what the agent has there, in its session, and apply again; or --force puts it in the place of the "
            "base's, which `warren undo` brings back. `warren discard` with these paths drops the agent's, PATH limits "
