@@ -261,7 +261,7 @@ Result<std::string> read_seen(const AgentOverlay& overlay, const TreeChange& cha
                fmt::format("{}: {}, and the version that the agent started from was not kept, so its change cannot be "
                            "separated from that one",
                            quote(change.path), why.value_or("it is no longer in the base")),
-               "name the paths to include, without this one, or use `warren apply` or `apply --to DIR`");
+               "name the paths to include, without this one, or use `warren apply` or `warren apply --to DIR`");
 }
 
 Result<std::string> read_compared(const AgentOverlay& overlay, const TreeChange& change) {

@@ -473,7 +473,9 @@ class Hostile(Repository):
     def test_hooks_arrive_only_when_named_and_confirmed(self):
         self.begin(a="1\n")
         self.w.change(lambda p: overlaid.write(p + "/.git/hooks/pre-commit", "#!/bin/sh\n"))
-        self.assertIn("may run the next time", self.w.fails("apply", self.w.id, ".git/hooks/pre-commit"))
+        said = self.w.fails("apply", self.w.id, ".git/hooks/pre-commit")
+        self.assertIn("may run the next time", said)
+        self.assertIn(f"`warren apply {self.w.id} --as-branch NAME` writes nothing into .git but a branch", said)
         self.w.warren("apply", "--yes", self.w.id, ".git/hooks/pre-commit")
         self.assertTrue((self.base / ".git/hooks/pre-commit").exists())
 

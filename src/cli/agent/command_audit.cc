@@ -7,6 +7,7 @@
 #include "agent/record/audit_trail.h"
 #include "base/path.h"
 #include "base/printable.h"
+#include "base/shell_word.h"
 #include "cli/changes/session_here.h"
 #include "cli/commands.h"
 #include "cli/context.h"
@@ -147,9 +148,10 @@ Result<Exit> run_audit_verify(Context& context, const Arguments& args) {
     WARREN_TRY(accept_audit(*agent));
     context.err.line("warren: noted the end of the trail as it is now");
   } else if (is_replaced) {
-    context.err.line(
-        "hint: after `warren restore` a missing end is expected; `warren audit ID verify --accept` takes the trail as "
-        "it is");
+    context.err.print(
+        "hint: after `warren restore` a missing end is expected; `warren audit {} verify --accept` takes the trail as "
+        "it is\n",
+        context.err.name(shell_word(args.get("ID"))));
   }
   return is_sound ? Exit::kOk : Exit::kFailed;
 }

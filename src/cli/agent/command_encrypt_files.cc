@@ -6,6 +6,7 @@
 #include "agent/locate.h"
 #include "agent/record/audit_trail.h"
 #include "base/path.h"
+#include "base/shell_word.h"
 #include "cli/agent/encrypt_files.h"
 #include "cli/agent/key_options.h"
 #include "cli/commands.h"
@@ -75,21 +76,24 @@ void print_keys(Output& out, const FileEncryptionReport& report) {
   }
 }
 
-void print_left_out(Output& out, const FileEncryptionReport& report) {
+void print_left_out(Output& out, const FileEncryptionReport& report, const std::string& agent) {
   if (report.left_out.empty()) return;
   std::string places;
   for (const std::string& place : report.left_out) {
     places += fmt::format("{}{}", places.empty() ? "" : ", ", out.name(place));
   }
-  out.print("not encrypted, since patterns are for files: {}; `warren encrypt ID` encrypts the whole agent\n", places);
+  out.print("not encrypted, since patterns are for files: {}; `warren encrypt {}` encrypts the whole agent\n", places,
+            agent);
 }
 
-void print_hints(Output& out, const FileEncryptionReport& report, FileChange change) {
+// `id` is the agent as the user has named it.
+void print_hints(Output& out, const FileEncryptionReport& report, FileChange change, const std::string& id) {
+  std::string agent = out.name(shell_word(id));
   print_keys(out, report);
-  print_left_out(out, report);
+  print_left_out(out, report, agent);
   if (change == FileChange::kEncrypt && report.done.files > 0 && report.checkpoints > 0) {
-    out.print("{} may still have these files unencrypted: `warren checkpoint ID remove` or `prune` removes {}\n",
-              report.checkpoints == 1 ? "1 checkpoint" : fmt::format("{} checkpoints", report.checkpoints),
+    out.print("{} may still have these files unencrypted: `warren checkpoint {} remove` removes {}\n",
+              report.checkpoints == 1 ? "1 checkpoint" : fmt::format("{} checkpoints", report.checkpoints), agent,
               report.checkpoints == 1 ? "it" : "them");
   }
   if (change == FileChange::kRekey && report.checkpoints > 0) {
@@ -97,9 +101,9 @@ void print_hints(Output& out, const FileEncryptionReport& report, FileChange cha
   }
   if (report.done.kept > 0) {
     bool is_one = report.done.kept == 1;
-    out.print("{} encrypted, since another pattern matches {} (`warren key ID` lists patterns)\n",
+    out.print("{} encrypted, since another pattern matches {} (`warren key {}` lists patterns)\n",
               is_one ? "1 file that matches stays" : fmt::format("{} files that match stay", report.done.kept),
-              is_one ? "it" : "them");
+              is_one ? "it" : "them", agent);
   }
   if (report.not_compact) out.line(not_compact_line(*report.not_compact, "run this again"));
 }
@@ -138,7 +142,7 @@ Result<Exit> change_files(Context& context, const Arguments& args, FileChange ch
   if (report.done.failed > report.done.problems.size()) {
     out.print("and {} others\n", report.done.failed - report.done.problems.size());
   }
-  print_hints(out, report, change);
+  print_hints(out, report, change, options.id_or_path);
   return result;
 }
 

@@ -9,6 +9,7 @@
 #include "agent/files/transfer.h"
 #include "base/format_size.h"
 #include "base/path.h"
+#include "base/shell_word.h"
 #include "cli/agent/glob_check.h"
 #include "cli/commands.h"
 #include "cli/context.h"
@@ -299,7 +300,8 @@ Result<Exit> run_find(Context& context, const Arguments& args) {
   bool is_pattern = !found.ok() && found.error().code() == Code::kNotFound && path.find_first_of("*?[") != path.npos;
   if (is_pattern) {
     return Error(Code::kNotFound, std::string(found.error().message()),
-                 fmt::format("PATH is where to start; names are found by `find / -name {}`", quote(path)));
+                 fmt::format("PATH is where to start; names are found by `warren fs {} find / -name {}`",
+                             shell_word(args.get("ID")), shell_word(path)));
   }
   WARREN_TRY(std::move(found));
   if (args.has("json")) context.out.json(list);

@@ -5,6 +5,7 @@
 #include "agent/keys/file_key.h"
 #include "agent/locate.h"
 #include "agent/record/audit_trail.h"
+#include "base/shell_word.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "cli/show/text.h"
@@ -63,8 +64,9 @@ void add_policy(FsckReport& report, const std::string& path, Clock& clock) {
   if (!text.ok()) return;  // there is none, or rule WR-35 says what it is
   Result<Policy> policy = Policy::parse(*text);
   if (policy.ok()) return;
-  std::string message = fmt::format("{} is not valid, so the namespace cannot be used: {}; `warren policy` replaces it",
-                                    kActivePolicy, policy.error().message());
+  std::string message =
+      fmt::format("{} is not valid, so the namespace cannot be used: {}; `warren policy ID set FILE` replaces it",
+                  kActivePolicy, policy.error().message());
   report.violations.push_back({.rule = "policy", .message = std::move(message), .repairable = false});
 }
 
@@ -101,7 +103,8 @@ Result<Exit> repair(Context& context, const Arguments& args, const std::string& 
   }
   if (report.lost_patterns) {
     context.err.line("warren: the patterns of encrypted files are lost, and new files are not encrypted");
-    context.err.line("hint: `warren encrypt ID PATTERN` sets them again");
+    context.err.print("hint: `warren encrypt {} PATTERN` sets them again\n",
+                      context.err.name(shell_word(args.get("ID"))));
   }
   return report.after.clean() && !report.lost_patterns ? Exit::kOk : Exit::kFailed;
 }

@@ -9,6 +9,7 @@
 #include "agent/locate.h"
 #include "agent/sessions.h"
 #include "base/path.h"
+#include "base/shell_word.h"
 #include "changes/apply/permission.h"
 #include "changes/apply/resolve.h"
 #include "cli/changes/changes_output.h"
@@ -113,7 +114,10 @@ Result<bool> agrees_to_programs(Context& context, const Arguments& args, const A
   for (const ApplyQuestion::File& file : question.files) {
     context.err.print("runs by itself: {}: {}\n", context.err.name(file.path), file.runs);
   }
-  std::string advice = found->is_in_git ? "; `apply --as-branch NAME` writes nothing into .git but a branch" : "";
+  std::string advice = found->is_in_git
+                           ? fmt::format("; `warren apply {} --as-branch NAME` writes nothing into .git but a branch",
+                                         shell_word(args.get("ID")))
+                           : "";
   if (!is_terminal(context.input)) {
     return Error(Code::kDenied, fmt::format("nothing was written: {}", question.why),
                  fmt::format("look at the diff; then add {}, or name the other changes{}", question.agree, advice));

@@ -45,8 +45,8 @@ std::string what_to_do(relay::Ledger& ledger, const std::string& id) {
   for (const relay::DeadLetter& letter : *letters) {
     if (letter.message_id != id) continue;
     return fmt::format(
-        "it is kept as dead letter {0}: `warren relay dead redeliver {0}` tries again, `dead discard {0}`"
-        " dismisses it",
+        "it is kept as dead letter {0}: `warren relay dead redeliver {0}` tries again, `warren relay dead "
+        "discard {0}` dismisses it",
         letter.id);
   }
   return "see `warren relay dead list`";
