@@ -35,6 +35,13 @@ std::optional<std::string> joined_components(std::string_view above, std::string
   return whole.empty() ? "/" : whole;
 }
 
+// "../project/src" from the base "/home/project" itself → "/src"; nullopt if it does not lead back into the base.
+std::optional<std::string> from_outside(const std::string& base, const std::string& here, std::string_view pattern) {
+  std::optional<std::string> on_host = joined_components(here, pattern);
+  if (!on_host || !is_at_or_below(*on_host, base)) return std::nullopt;
+  return *on_host == base ? "/" : on_host->substr(base.size());
+}
+
 }  // namespace
 
 ChangeFilter filter_of(const std::vector<std::string>& patterns, const std::vector<std::string>& excluded) {
@@ -73,6 +80,7 @@ Result<std::vector<std::string>> resolve_patterns(const std::vector<std::string>
                    "give the path from the top of the base, with a leading '/'");
     }
     std::optional<std::string> whole = joined_components(above, pattern);
+    if (!whole) whole = from_outside(base, here, pattern);
     if (!whole) return Error(Code::kInvalid, fmt::format("{} is outside of the base {}", quote(pattern), quote(base)));
     resolved.push_back(*std::move(whole));
   }

@@ -33,6 +33,13 @@ TEST(ChangePatterns, OutsideOfTheBaseIsAnError) {
             (Patterns{"error: '../../x' is outside of the base '/home/u/project'"}));
 }
 
+TEST(ChangePatterns, AWayAroundThroughTheDirectoryAboveTheBaseIsFollowed) {
+  EXPECT_EQ(resolved_in("/home/u/project", {"../project/a", "../../u/project", "../project2/a"}),
+            (Patterns{"error: '../project2/a' is outside of the base '/home/u/project'"}));
+  EXPECT_EQ(resolved_in("/home/u/project", {"../project/a", "../../u/project"}), (Patterns{"/a", "/"}));
+  EXPECT_EQ(resolved_in("/home/u/project/src", {"../../project/*.cc"}), (Patterns{"/*.cc"}));
+}
+
 TEST(ChangePatterns, WhatIsExcludedIsNotSelected) {
   ChangeFilter filter = filter_of({}, {"*.log", "node_modules", "/docs/old"});
   EXPECT_TRUE(filter("/a"));

@@ -75,6 +75,23 @@ class Diff(Case):
         self.assertIn("no changes match '/nothing'", self.w.fails("diff", self.w.id, "/nothing"))
         self.assertIn("no changes match 'noth*'", self.w.fails("diff", self.w.id, "noth*"))
 
+    def test_the_old_path_of_what_is_in_a_renamed_directory(self):
+        self.fill(d__x="1\n", d__e__y="1\n", d__e__z="1\n", other="1\n")
+        self.w.change(lambda p: os.rename(p + "/d", p + "/d new"))
+        self.write("/d new/e/y", "2\n")
+        self.write("/other", "2\n")
+        renamed, changed = "R d /d -> /d new", "M f /d new/e/y"
+        for path, shown in (("d/x", [renamed]), ("d/e/y", [renamed, changed]), ("/d/e", [renamed, changed]),
+                            ("d/e/*", [renamed, changed]), ("d", [renamed]), ("d new", [renamed, changed])):
+            with self.subTest(path=path):
+                self.assertEqual(self.w.changes(path), shown)
+        self.assertEqual(self.w.changes("d/x", "--exclude", "d new"), [])
+        here = self.w.warren("diff", self.w.file, "--name-only", "x", cwd=self.base / "d")
+        self.assertEqual(here, b"/d new\n")
+        self.assertIn("no changes match 'd/wrong'", self.w.fails("diff", self.w.id, "d/wrong"))
+        self.assertIn("no changes match 'd/x'", self.w.fails("apply", self.w.id, "d/x"))  # it would rename all of it
+        self.assertTrue((self.base / "d/x").exists())
+
     def test_a_file_that_was_only_read_or_written_back_is_not_a_change(self):
         self.fill(a="1\n", b="2\n")
         self.fs("cat", "/a")

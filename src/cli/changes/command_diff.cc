@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "agent/record/audit_trail.h"
+#include "base/path.h"
 #include "changes/apply/permission.h"
 #include "changes/changes.h"
 #include "changes/filter.h"
@@ -149,6 +150,27 @@ bool is_read_by_people(const Arguments& args) {
   return !args.has("json") && !args.has("name-only") && !args.has("null") && !args.has("no-pager");
 }
 
+// A path of the base that the agent has somewhere else, because it has renamed a directory above it: that rename, and
+// what is changed at the path. Only to show it: to name a file is not to apply a rename of all around it.
+void take_moved(const std::vector<std::string>& paths, const std::vector<std::string>& excluded,
+                const std::vector<TreeChange>& all, Selection& selection) {
+  ChangeFilter is_left_in = filter_of({}, excluded);
+  for (const std::string& path : paths) {
+    ChangeFilter is_named = filter_of(with_exact_names({path}, all));
+    bool is_selected = std::ranges::any_of(all, [&](const TreeChange& change) {
+      return is_named(change.path) || (change.kind == TreeChangeKind::kRenamed && is_named(change.base_path));
+    });
+    if (is_selected) continue;
+    Result<std::string> plain = normalise_path(path);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const TreeChange& change = all[i];
+      if (change.base_path.empty() || (is_left_in && !is_left_in(change.path))) continue;
+      bool is_above = plain.ok() && change.kind == TreeChangeKind::kRenamed && is_at_or_below(*plain, change.base_path);
+      if (is_above || is_named(change.base_path)) selection.take(i);
+    }
+  }
+}
+
 struct ShownDiff {
   bool has_changes = false;
   bool is_everything = false;  // no PATH was given
@@ -166,6 +188,7 @@ Result<ShownDiff> show_one(Context& context, const Arguments& args) {
   print_work_in_doubt(context, mark_by_commits(opened.overlay, all));
   Selection selection(all);
   selection.take_if(filter_of(with_exact_names(paths, all), excluded_of(args)));
+  take_moved(paths, excluded_of(args), all, selection);
   std::vector<TreeChange> changes = selection.list();
   print_left_out_folders(context.err, leave_out_agent_folders(changes, paths));
   std::vector<TreeChange> in_git = WARREN_TRY(leave_out_git(opened.overlay, changes, paths));
