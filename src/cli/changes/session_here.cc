@@ -112,6 +112,7 @@ void suggest_session_here(UsageError& error, std::span<const std::string> words)
   std::optional<std::string> id = find_session_here(directory_of_arguments(error.arguments));
   if (!id && error.mistake != Mistake::kMissingCommand) return;
   std::vector<std::string> line(words.begin(), words.end());
+  line[*error.verb_at] = error.verb;
   line.insert(line.begin() + static_cast<std::ptrdiff_t>(*error.verb_at), id.value_or("ID"));
   error.suggestion = fmt::format("warren {}", fmt::join(line, " "));
 }

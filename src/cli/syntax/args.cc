@@ -16,6 +16,18 @@ bool has_subcommand(const Command& command, std::string_view word) {
   return std::ranges::find(command.subcommands, word, &Command::name) != command.subcommands.end();
 }
 
+// The subcommand that the word means, by its name or by a word for the same elsewhere; "" if there is none.
+std::string_view meant_subcommand(const Command& command, std::string_view word) {
+  static const std::vector<std::vector<std::string_view>> kSame{{"list", "ls"}, {"delete", "remove", "del", "rm"}};
+  if (has_subcommand(command, word)) return word;
+  for (const auto& words : kSame) {
+    if (std::ranges::find(words, word) == words.end()) continue;
+    auto found = std::ranges::find_if(words, [&](std::string_view one) { return has_subcommand(command, one); });
+    if (found != words.end()) return *found;
+  }
+  return "";
+}
+
 class Parser {
  public:
   Parser(const Command& root, std::span<const std::string> words, Environment environment)
@@ -42,6 +54,7 @@ class Parser {
     if (error_) {
       error_->path = parsed_.path;
       error_->verb_at = verb_at_;
+      error_->verb = verb_;
       error_->arguments = parsed_.arguments;
       return *std::move(error_);
     }
@@ -61,6 +74,7 @@ class Parser {
                         .positionals = {},
                         .path = {},
                         .verb_at = std::nullopt,
+                        .verb = {},
                         .arguments = {}};
   }
 
@@ -72,13 +86,26 @@ class Parser {
       if (positional.times == Times::kOnce || positional.times == Times::kOptional) ++filled_;
       bool is_command = positional.times == Times::kCommand || positional.times == Times::kAnyCommand;
       if (is_command) options_are_over_ = true;
-      if (has_subcommand(command(), word)) verb_at_ = next_ - 1;
+      note_verb(word);
       add_positional(positional, word);
     } else if (!command().subcommands.empty()) {
       enter(word);
     } else {
       fail(Mistake::kUnexpected, std::string(word));
     }
+  }
+
+  // AgentFS has no such answers.
+  std::string_view meant_by(std::string_view word) const {
+    bool is_ours = parsed_.path.front()->name == "warren";
+    return is_ours ? meant_subcommand(command(), word) : std::string_view();
+  }
+
+  void note_verb(std::string_view word) {
+    std::string_view verb = meant_by(word);
+    if (verb.empty()) return;
+    verb_at_ = next_ - 1;
+    verb_ = verb;
   }
 
   void enter(std::string_view word) {
@@ -93,7 +120,8 @@ class Parser {
       }
       if (!sub.is_hidden) known.push_back(sub.name);
     }
-    std::string meant = nearest(word, known);
+    std::string meant(meant_by(word));
+    if (meant.empty()) meant = nearest(word, known);
     if (meant.empty()) meant = in_the_other_order(word, known);
     fail(Mistake::kUnknownCommand, std::string(word), std::move(meant));
   }
@@ -276,6 +304,7 @@ class Parser {
   std::size_t next_ = 0;
   std::size_t filled_ = 0;              // positionals of the current command that have been filled
   std::optional<std::size_t> verb_at_;  // UsageError::verb_at
+  std::string_view verb_;
   bool options_are_over_ = false;
   bool is_by_letter_ = false;  // how the current option was typed
   Parsed parsed_;

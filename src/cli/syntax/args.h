@@ -159,7 +159,8 @@ struct UsageError {
   std::vector<const Command*> path;            // from the root to the command concerned
   // The word that stands where an ID is needed, if it is the name of a subcommand: "ls" in "fs ls /notes".
   std::optional<std::size_t> verb_at = std::nullopt;
-  Arguments arguments = {};  // what was parsed before the mistake
+  std::string_view verb = {};  // the subcommand that it means: "list" for "ls" in "kv ls"
+  Arguments arguments = {};    // what was parsed before the mistake
 };
 
 struct Parsed {
