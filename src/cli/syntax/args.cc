@@ -95,10 +95,11 @@ class Parser {
     }
   }
 
-  // AgentFS has no such answers.
+  // AgentFS does not know words of other commands.
   std::string_view meant_by(std::string_view word) const {
-    bool is_ours = parsed_.path.front()->name == "warren";
-    return is_ours ? meant_subcommand(command(), word) : std::string_view();
+    bool is_agentfs = parsed_.path.front()->name == "agentfs";
+    if (is_agentfs) return has_subcommand(command(), word) ? word : std::string_view();
+    return meant_subcommand(command(), word);
   }
 
   void note_verb(std::string_view word) {
