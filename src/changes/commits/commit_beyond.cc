@@ -273,13 +273,15 @@ Result<std::vector<std::string>> CommitImport::list_on_others(const std::vector<
       continue;
     }
     std::string name = change.path.substr(1);
-    bool was_there = !WARREN_TRY(version_in(pinned->head, name))
-    .empty();
+    std::string at_start = WARREN_TRY(version_in(pinned->head, name));
+    if (at_start.empty()) continue;  // the start did not have it
     std::string hashed = WARREN_TRY(joined_.ask_with({"hash-object", "--stdin", "--path", name}, *seen));
     if (shared.empty()) shared = WARREN_TRY(list_shared_commits(overlay_, *pinned, joined_, head_, "HEAD"));
-    bool is_known = !was_there;
-    for (const std::string& commit : shared) is_known = is_known || WARREN_TRY(version_in(commit, name))
-    == hashed;
+    bool is_known = false;
+    for (const std::string& commit : shared) {
+      std::string version = WARREN_TRY(version_in(commit, name));
+      is_known = is_known || version == hashed;
+    }
     if (!is_known) found.push_back(change.path);
   }
   return found;

@@ -541,7 +541,8 @@ Result<Exit> run_review(Context& context, const Arguments& given) {
   if (args.has("keep")) WARREN_TRY(keep_at_end(args.get("ID")));
   ReviewState state;
   Result<Exit> done = review_once(context, args, state);
-  while (!done.ok() && !state.taken.empty() && is_outdated(done.error())) {
+  // A refusal that is still there was not shown: then the review did not begin again.
+  while (!done.ok() && state.refusal.empty() && !state.taken.empty() && is_outdated(done.error())) {
     state.refusal = done.error().message();
     done = review_once(context, args, state);
   }
