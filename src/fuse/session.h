@@ -192,7 +192,7 @@ class Session final : private ChangeListener {
   std::map<Inode, Error> losses_;  // why a page of the file could not be stored; under losses_mutex_
   std::condition_variable report_ended_;
   bool is_reporting_ = false;        // under losses_mutex_
-  std::set<Inode> reported_losses_;  // by whoever is reporting
+  std::set<Inode> reported_losses_;  // under losses_mutex_; changed only by whoever is reporting
 
   std::atomic<bool> stopping_ = false;
   std::atomic<bool> serving_ = false;

@@ -268,19 +268,23 @@ void Session::forget_loss(Inode node) {
   run_later([this] { report_losses(); });
 }
 
-// The root stands for the whole mount: `warren umount` syncs it, and then reads what was reported.
+// Whoever is told of a loss here finds it in `warren ps` at once. The root stands for the whole mount: `warren umount`
+// syncs it, and then reads what was reported.
 Status Session::check_loss(Inode node) {
-  std::map<Inode, Error> nodes;
-  if (node == kRootInode) {
-    report_losses();
-    nodes = list_losses();
-  } else {
+  {
     std::lock_guard guard(losses_mutex_);
-    auto found = losses_.find(node);
-    if (found != losses_.end()) nodes.insert(*found);
+    bool is_affected = node == kRootInode ? !losses_.empty() || !reported_losses_.empty() : losses_.contains(node);
+    if (!is_affected) return Ok{};
   }
-  if (nodes.empty()) return Ok{};
-  return nodes.begin()->second;
+  if (NoWait::forbids_waiting()) return Error(Code::kBusy, "a loss is reported by a thread that may wait");
+  report_losses();
+  if (node == kRootInode) {
+    std::map<Inode, Error> nodes = list_losses();
+    return nodes.empty() ? Status(Ok{}) : Status(nodes.begin()->second);
+  }
+  std::lock_guard guard(losses_mutex_);
+  auto found = losses_.find(node);
+  return found == losses_.end() ? Status(Ok{}) : Status(found->second);
 }
 
 // One at a time, so that the last report is the latest one. Returns when everything that was noted before is reported.
