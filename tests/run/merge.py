@@ -123,9 +123,8 @@ class Merging(Case):
         self.change("a", "rm d/one d/two; mkdir d/one; echo kept > d/one/x; mkdir -p d/two; echo kept > d/two/x; rm -r e; echo > e")
         self.change("b", "echo changed > d/one; rm d/two; echo changed > e/deep/three")
         done = self.merge("a", "b", "--conflict=second", status=1)
-        for path, outcome in (("/d/one", "it was left out"), ("/d/two", "the directory stays"),
-                              ("/e/deep/three", "it was left out")):
-            self.assertRegex(done.stderr, f"conflict: {path}: .*{outcome}")
+        for path in ("/d/one", "/e/deep/three"):
+            self.assertRegex(done.stderr, f"conflict: {path}: .*it was left out")
         self.assertNotIn("was taken", done.stderr)
         self.assertEqual(self.change("a-b", "cat d/one/x d/two/x"), "kept\nkept\n")
         done = self.merge("a", "b", "--conflict=markers", "--into", "both", status=1)
@@ -374,9 +373,124 @@ class Directories(Case):
         self.assertIn("its name stays", done.stderr)
 
 
+class Names(Case):
+    """Old names that the second has used again, and names that both want."""
+
+    def setUp(self):
+        super().setUp()
+        for name in ("d", "e"):
+            (self.base / name / "empty").mkdir()
+            (self.base / name / "empty").chmod(0o700)
+            (self.base / name / "x").write_text(f"{name}/x\n")
+
+    def tree(self, session):
+        """The directories with their modes, and the files with their content, in d, e, n and z."""
+        script = "find . -path './[denz]*' -not -path './dir*' -printf '%P %y %m\\n' | sort | while read -r name type mode; do " \
+                 "case $type in d) echo \"$name/ $mode\";; *) echo \"$name $(cat \"$name\" | tr '\\n' ' ')\";; esac; done"
+        return [line.strip() for line in self.change(session, script).splitlines()]
+
+    def check_free(self, of_a, of_b, tree):
+        """No conflict in either order, and the same result."""
+        self.change("a", of_a)
+        self.change("b", of_b)
+        for first, second in ("ab", "ba"):
+            self.merge(first, second)
+            self.assertEqual(self.tree(f"{first}-{second}"), tree, f"{second} into {first}")
+
+    def test_exchanged_files(self):
+        self.check_free("echo more >> d/one; rm -r e", "mv d/one t; mv d/two d/one; mv t d/two; rm -r e",
+                        ["d/ 755", "d/empty/ 700", "d/one d/two", "d/two d/one more", "d/x d/x"])
+
+    def test_a_chain_of_directories(self):
+        self.check_free("echo more >> d/x", "mv e n; mv d e; chmod 750 e",
+                        ["e/ 750", "e/empty/ 700", "e/one d/one", "e/two d/two", "e/x d/x more",
+                         "n/ 755", "n/deep/ 755", "n/deep/three e/deep/three", "n/empty/ 700", "n/x e/x"])
+
+    def test_exchanged_directories_with_the_same_names_in_them(self):
+        (self.base / "e").chmod(0o750)
+        self.check_free("echo a > d/of_a; echo more >> e/x", "mv d t; mv e d; mv t e",
+                        ["d/ 750", "d/deep/ 755", "d/deep/three e/deep/three", "d/empty/ 700", "d/x e/x more",
+                         "e/ 755", "e/empty/ 700", "e/of_a a", "e/one d/one", "e/two d/two", "e/x d/x"])
+
+    def test_a_directory_in_a_new_one_of_its_name_that_has_another_of_its_name(self):
+        (self.base / "d/d").mkdir()
+        (self.base / "d/d/x").write_text("d/d/x\n")
+        self.check_free("echo more >> d/d/x; rm -r e", "mv d t; mkdir d; mv t d/d; rm -r e",
+                        ["d/ 755", "d/d/ 755", "d/d/d/ 755", "d/d/d/x d/d/x more", "d/d/empty/ 700", "d/d/one d/one", "d/d/two d/two",
+                         "d/d/x d/x"])
+
+    def test_a_new_directory_with_an_old_name_has_its_own_mode(self):
+        self.check_free("true > of_a; rm -r e", "mv d n; mkdir -m 700 d; echo secret > d/key; rm -r e",
+                        ["d/ 700", "d/key secret", "n/ 755", "n/empty/ 700", "n/one d/one", "n/two d/two", "n/x d/x"])
+
+    def test_a_directory_that_gets_the_name_of_a_deleted_one(self):
+        self.check_free("true > of_a", "rm -r e; mv d/empty e", ["d/ 755", "d/one d/one", "d/two d/two", "d/x d/x", "e/ 700"])
+
+    def test_what_the_first_has_made_in_it_goes_with_it(self):
+        self.check_free("mkdir d/mine; mv e/empty d/moved; rm -r e", "mv d z; rm -r e/deep e/x",
+                        ["z/ 755", "z/empty/ 700", "z/mine/ 755", "z/moved/ 700", "z/one d/one", "z/two d/two", "z/x d/x"])
+
+    def test_a_directory_that_is_united_with_one_of_the_first(self):
+        self.change("a", "mkdir z; echo z > z/x; mkdir d/mine; mv e/empty d/moved; rm -r e")
+        self.change("b", "mv d z; rm -r e/deep e/x")
+        done = self.merge("a", "b", status=1)
+        self.assertIn("conflict: /d/x: 'b' renamed it to '/z/x', where 'a' has something else\n", done.stderr)
+        self.assertEqual(done.stderr.count("conflict: /"), 1, done.stderr)
+        self.merge("a", "b", "--conflict=first")
+        self.assertEqual(self.tree("a-b"), ["d/ 755", "d/x d/x", "z/ 755", "z/empty/ 700", "z/mine/ 755", "z/moved/ 700", "z/one d/one",
+                                            "z/two d/two", "z/x z"])
+
+    def test_what_the_second_has_added_in_it_goes_with_it_too(self):
+        self.change("a", "mv d e/d")
+        self.change("b", "mkdir d/new; echo n > d/new/f; mv e z")
+        self.merge("a", "b")
+        self.assertEqual(self.tree("a-b"), ["z/ 755", "z/d/ 755", "z/d/empty/ 700", "z/d/new/ 755", "z/d/new/f n", "z/d/one d/one",
+                                            "z/d/two d/two", "z/d/x d/x", "z/deep/ 755", "z/deep/three e/deep/three", "z/empty/ 700",
+                                            "z/x e/x"])
+
+    def check_nothing_is_lost(self, of_a, of_b, conflict, contents):
+        self.change("a", of_a)
+        self.change("b", of_b)
+        done = self.merge("a", "b", "--conflict=second", status=1)
+        self.assertIn(f"conflict: {conflict}\n", done.stderr)
+        shown = self.tree("a-b")
+        for content in contents:
+            self.assertEqual(len([line for line in shown if line.endswith(" " + content)]), 1, (content, shown))
+
+    def test_a_file_of_the_base_at_the_new_name_stays(self):
+        self.check_nothing_is_lost("mv d d-a; mv e/x n", "mv d n", "/d-a: both renamed it, 'b' to '/n': its name stays", ["d/x", "e/x"])
+
+    def test_a_file_with_an_edit_at_the_new_name_stays(self):
+        self.check_nothing_is_lost("mv e n", "mv d n; echo more >> e/x",
+                                   "/d/x: 'b' renamed it to '/n/x', where 'a' has something else: its name stays", ["d/x", "e/x more"])
+
+    def test_a_file_of_the_base_in_place_of_a_new_directory_or_file_stays(self):
+        self.check_nothing_is_lost("mv e/x n; mv d/x z", "mkdir n; echo n > n/new; echo z > z",
+                                   "/n: it is a directory in 'b' only: it was left out", ["d/x", "e/x"])
+
+    def test_a_directory_in_place_of_a_link_stays(self):
+        self.check_nothing_is_lost("mv e d/e; echo mine > d/new", "rm -r d; ln -s nowhere d",
+                                   "/d: 'a' has something else there: it was left out", ["e/x", "mine"])
+
+    def test_what_the_first_has_put_in_place_of_a_deleted_file_is_not_taken_for_it(self):
+        self.change("a", "rm d/one; mv e/x d/one")
+        self.change("b", "mv d/one d/uno")
+        done = self.merge("a", "b", status=1)
+        self.assertIn("conflict: /d/uno: 'a' deleted it, 'b' changed it\n", done.stderr)
+        self.merge("a", "b", "--conflict=second")
+        self.assertEqual(self.change("a-b", "cat d/one d/uno"), "e/x\nd/one\n")
+
+    def test_special_files_come_back_with_their_directory(self):
+        os.mkfifo(self.base / "d/empty/fifo")
+        self.change("a", "rm -r d")
+        self.change("b", "mv d z")
+        self.merge("a", "b", "--conflict=second")
+        self.assertEqual(self.change("a-b", "stat -c %F z/empty/fifo"), "fifo\n")
+
+
 class Random(Case):
-    """Two agents that keep out of each other's way: the merged session shows what one agent alone would have made."""
-    SEEDS = range(6)
+    """Seeded changes of two agents."""
+    SEEDS = range(40 if os.environ.get("WARREN_CHECK_FULL") == "yes" else 6)
     # Changes names that end in one letter, by a seed: the same in any tree that has the same of them.
     CHANGES = r"""
 import os, pathlib, random, shutil, sys
@@ -407,6 +521,81 @@ for step in range(25):
         if session:
             return self.change(session, look)
         return subprocess.run(["sh", "-ec", look], cwd=self.expected, check=True, capture_output=True, text=True).stdout
+
+    RENAMES = r"""
+import pathlib, random, sys
+random = random.Random(int(sys.argv[1]))
+root = pathlib.Path(".")
+for step in range(1 + int(sys.argv[1]) % 6):
+    all = sorted(path for path in root.rglob("*"))
+    one, other = random.choice(all), random.choice(all)
+    what = random.randrange(4)
+    if what == 0 and one != other and one not in other.parents and other not in one.parents:  # exchanges two
+        one.rename("exchanged")
+        other.rename(one)
+        pathlib.Path("exchanged").rename(other)
+    elif what == 1:
+        into = random.choice([root] + [path for path in all if path.is_dir()])
+        if one != into and one not in into.parents and not (into / one.name).exists():
+            one.rename(into / one.name)
+    elif what == 2:  # away, and something new under its name
+        one.rename(f"renamed{step}")
+        one.mkdir(0o710)
+        if random.randrange(2):
+            pathlib.Path(f"renamed{step}").rename(one / f"inner{step}")
+        else:
+            (one / f"new{step}").write_text(f"{step}\n")
+    elif what == 3:
+        one.rename(one.parent / f"{one.name}{step}")
+"""
+    EDITS = r"""
+import pathlib, random, sys
+random = random.Random(int(sys.argv[1]))
+for path in sorted(pathlib.Path(".").rglob("*")):
+    what = random.randrange(4)
+    if what == 0 and path.is_file():
+        path.open("a").write(f"edited {path}\n")
+    elif what == 1:
+        path.chmod(0o700 + random.randrange(64))
+    elif what == 2 and path.is_dir():
+        (path / f"of_a_{path.name}").write_text(f"{path}\n")
+"""
+
+    def run_in(self, session, program, seed):
+        self.w.inside(session, sandboxed.PYTHON, "-c", program, str(seed), cwd=self.base)
+
+    def make_directories(self):
+        for name in ("p/q/r", "s", "t/u"):
+            (self.base / name).mkdir(parents=True)
+            (self.base / name / "x").write_text(name + "\n")
+            (self.base / name / "empty").mkdir(0o700)
+
+    def test_names_of_one_and_edits_of_the_other(self):
+        self.make_directories()
+        for seed in self.SEEDS:
+            self.run_in("a", self.EDITS, seed)
+            self.run_in("b", f"open('of_b', 'w').close(){self.RENAMES}", seed)
+            names = "find . -not -name 'of_a_*' | sort"
+            self.merge("a", "b")
+            self.merge("b", "a")
+            self.assertEqual(self.change("a-b", names), self.change("b", names), f"seed {seed}")
+            self.assertEqual(self.listing("a-b"), self.listing("b-a"), f"seed {seed}")
+            self.w.warren("sessions", "delete", "--yes", "a", "b", "a-b", "b-a")
+
+    def test_nothing_is_lost_if_both_rename(self):
+        self.make_directories()
+        contents = {path.read_text(errors="replace") for path in self.base.rglob("*") if path.is_file()}
+        for seed in self.SEEDS:
+            for number, session in enumerate("ab"):
+                self.run_in(session, f"open('of_{session}', 'w').close(){self.RENAMES}", 2 * seed + number)
+            for how in ("first", "second", "markers"):
+                done = self.w.warren("merge", "a", "b", f"--conflict={how}", "--into", how)
+                self.assertIn(done.returncode, (0, 1), done.stderr)
+                shown = self.change(how, "find . -type f -print0 | xargs -0 cat; find .")
+                for content in contents:
+                    self.assertIn(content, shown, f"seed {seed}, {how}: {done.stderr}")
+                self.assertNotIn("warren-merge", shown + done.stderr)
+            self.w.warren("sessions", "delete", "--yes", "a", "b", "first", "second", "markers")
 
     def test_both_together_are_as_one_after_the_other(self):
         for directory in ("x.a", "x.b", "shared/y.a", "shared/y.b"):

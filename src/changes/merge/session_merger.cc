@@ -28,17 +28,20 @@ Result<SessionMerge> SessionMerger::run(const std::vector<TreeChange>& theirs) {
   WARREN_TRY(read_first());
   for (const TreeChange& change : theirs) {
     if (change.kind == TreeChangeKind::kRenamed) their_moves_.emplace(change.path, change.base_path);
+    if (change.kind == TreeChangeKind::kAdded && change.after->is_directory()) added_dirs_.insert(change.path);
   }
   std::vector<ChangedFile> files = WARREN_TRY(list_changed_files(second_, theirs));  // deletions first
   keep_renamed_dirs(theirs);
   auto kept = std::find_if(files.begin(), files.end(), [](const ChangedFile& file) { return file.after.has_value(); });
   for (auto file = files.begin(); file != kept; ++file) WARREN_TRY(take_file(*file));
+  for (const TreeChange& change : theirs) WARREN_TRY(remove_special(change));
+  WARREN_TRY(lift_renamed(theirs));
   WARREN_TRY(remove_left_dirs(theirs));
+  WARREN_TRY(return_blocked(theirs));
   WARREN_TRY(take_directories(theirs));
   for (auto file = kept; file != files.end(); ++file) WARREN_TRY(take_file(*file));
-  for (const TreeChange& change : theirs) {
-    if (is_special(change.before) || is_special(change.after)) WARREN_TRY(take_special(change));
-  }
+  for (const TreeChange& change : theirs) WARREN_TRY(add_special(change));
+  WARREN_TRY(clear_shelf());
   WARREN_TRY(remove_left_dirs(theirs));
   for (const TreeChange& change : theirs) {
     bool is_dir = change.before && change.after && change.after->is_directory() && change.is_metadata_changed;
@@ -51,9 +54,10 @@ Status SessionMerger::read_first() {
   std::vector<TreeChange> ours = WARREN_TRY(list_changes(first_));
   for (const TreeChange& change : ours) {
     if (!change.base_path.empty()) touched_.insert(change.base_path);
-    if (change.kind == TreeChangeKind::kRenamed) moves_.emplace(change.base_path, change.path);
-    bool is_deleted_dir = change.kind == TreeChangeKind::kDeleted && change.before->is_directory();
-    if (is_deleted_dir) deleted_dirs_.insert(change.base_path);
+    if (change.kind == TreeChangeKind::kDeleted) deleted_.insert(change.base_path);
+    if (change.kind != TreeChangeKind::kRenamed) continue;
+    moves_.emplace(change.base_path, change.path);
+    renamed_by_first_.insert(change.base_path);
   }
   return Ok{};
 }
@@ -66,11 +70,11 @@ std::string SessionMerger::place_of(std::string_view base_path) const {
   return std::string(base_path);
 }
 
-// Whether the first agent has deleted a directory that it was in, and has not moved it out before.
-bool SessionMerger::is_deleted_with_dir(std::string_view base_path) const {
+// Whether the first agent has deleted it, or a directory that it was in and from which it had not been moved.
+bool SessionMerger::is_deleted(std::string_view base_path) const {
   for (std::string_view at = base_path; at != "/"; at = split_parent(at).parent) {
     if (moves_.contains(at)) return false;
-    if (deleted_dirs_.contains(at)) return true;
+    if (deleted_.contains(at)) return true;
   }
   return false;
 }
@@ -89,6 +93,7 @@ std::string SessionMerger::place_of_path(std::string_view path) const {
   if (path == "/") return "/";
   auto known = dirs_.find(path);
   if (known != dirs_.end()) return known->second;
+  if (added_dirs_.contains(path)) return goal_of(path);  // whatever the base has there
   auto moved = moves_.find(base_of(path));
   if (moved != moves_.end()) return moved->second;
   return goal_of(path);
@@ -102,7 +107,7 @@ std::string SessionMerger::goal_of(std::string_view path) const {
 Result<std::optional<Attributes>> SessionMerger::find(std::string_view path) { return finder_.find(path); }
 
 Result<std::optional<Attributes>> SessionMerger::find_base_node(std::string_view base_path) {
-  if (is_deleted_with_dir(base_path)) return std::optional<Attributes>();  // something else may be there
+  if (is_deleted(base_path)) return std::optional<Attributes>();  // something else may be there
   return find(place_of(base_path));
 }
 
@@ -139,8 +144,10 @@ Result<bool> SessionMerger::make_parents(const std::string& path) {
     std::optional<Attributes> there = WARREN_TRY(find(part));
     if (there && !there->is_directory()) return false;
     if (!there) {
+      auto removed = removed_.find(part);
+      const std::optional<Attributes> like = removed != removed_.end() ? removed->second : around;
       MakeDirOptions how;
-      if (around) how = {.mode = around->mode & 07777, .owner = around->owner};
+      if (like) how = {.mode = like->mode & 07777, .owner = like->owner};
       there = WARREN_TRY(make_dir(first_.merged, part, how));
       forget();
     }
@@ -170,53 +177,6 @@ void SessionMerger::keep_renamed_dirs(const std::vector<TreeChange>& theirs) {
   }
 }
 
-// As a whole if there is nothing at its goal; else its files are moved one by one.
-Status SessionMerger::take_renamed_dir(const TreeChange& change) {
-  std::string from = place_of(change.base_path);
-  std::string goal = goal_of(change.path);
-  std::optional<Attributes> old = WARREN_TRY(find_base_node(change.base_path));
-  if (!old || !old->is_directory()) return bring_back_dir(change);
-  bool is_moved_by_both = moves_.contains(change.base_path);
-  if (goal == from || !WARREN_TRY(free_goal(from, goal, why_not_to(change, from, goal)))) {
-    dirs_.emplace(change.path, from);
-    return Ok{};
-  }
-  std::optional<Attributes> there = WARREN_TRY(find(goal));
-  if (!there && !is_at_or_below(goal, from)) {
-    Status moved = rename(first_.merged, from, goal, RenameMode::kNoReplace);
-    forget();
-    if (moved.ok()) {
-      note_moved(change.base_path, from, goal);
-      dirs_.emplace(change.path, goal);
-      if (!is_moved_by_both) ++report_.taken;
-      return Ok{};
-    }
-    if (moved.error().code() != Code::kCrossDevice) return moved;
-  }
-  emptied_.push_back(from);
-  return take_dirs_of(change);
-}
-
-// The conflict of a renamed directory; "" if there is none. The second agent may itself have moved it to a new
-// directory with the old name.
-std::string SessionMerger::why_not_to(const TreeChange& change, const std::string& from,
-                                      const std::string& goal) const {
-  if (moves_.contains(change.base_path))
-    return fmt::format("both renamed it, {} to {}", quote(options_.second), quote(goal));
-  if (!is_at_or_below(goal, from) || is_at_or_below(change.path, change.base_path)) return {};
-  return fmt::format("{} renamed it to {}, which is inside it in {}", quote(options_.second), quote(goal),
-                     quote(options_.first));
-}
-
-void SessionMerger::note_moved(const std::string& base_path, const std::string& from, const std::string& goal) {
-  auto follow = [&](std::string& path) {
-    if (is_at_or_below(path, from)) path.replace(0, from.size(), goal);
-  };
-  for (auto& [of, path] : moves_) follow(path);
-  for (std::string& path : emptied_) follow(path);
-  moves_.insert_or_assign(base_path, goal);
-}
-
 // The second agent has renamed it, the first has deleted it.
 Status SessionMerger::bring_back_dir(const TreeChange& change) {
   std::string goal = goal_of(change.path);
@@ -233,33 +193,20 @@ Status SessionMerger::bring_back_dir(const TreeChange& change) {
   return take_dirs_of(change);
 }
 
-// A renamed directory with those in it, without their files.
+// A renamed directory with those in it, and with special files: what the list of changed files does not have.
 Status SessionMerger::take_dirs_of(const TreeChange& change) {
   WARREN_TRY(take_added_dir(change));
   return walk(second_.merged, change.path,
               [&](const WalkEntry& entry) -> Result<WalkNext> {
-                if (!entry.attributes.is_directory() || entry.path == change.path) return WalkNext::kContinue;
-                bool is_deleted =
-                    is_deleted_with_dir(base_of(entry.path)) && !is_at_or_below_one(entry.path, brought_back_);
-                if (is_deleted || their_moves_.contains(entry.path)) return WalkNext::kSkip;
+                if (is_file_or_link(entry.attributes) || entry.path == change.path) return WalkNext::kContinue;
+                if (their_moves_.contains(entry.path)) return WalkNext::kSkip;
                 std::string goal = place_of_path(entry.path);
                 if (WARREN_TRY(find(goal)) || !WARREN_TRY(make_parents(goal))) return WalkNext::kContinue;
-                WARREN_TRY(copy_dir(entry.path, base_of(entry.path), entry.attributes, goal));
+                WARREN_TRY(copy_node(second_.merged, entry.path, entry.attributes, first_.merged, goal));
+                forget();
                 return WalkNext::kContinue;
               },
               {.follow = Follow::kNo});
-}
-
-// With the attributes that the first agent's directory has, if it has that of the base.
-Status SessionMerger::copy_dir(const std::string& path, const std::string& base_path, const Attributes& theirs,
-                               const std::string& goal) {
-  std::optional<Attributes> ours;
-  if (!base_path.empty()) ours = WARREN_TRY(find_base_node(base_path));
-  bool is_ours = ours && ours->is_directory();
-  Status copied = is_ours ? copy_node(first_.merged, place_of(base_path), *ours, first_.merged, goal)
-                          : copy_node(second_.merged, path, theirs, first_.merged, goal);
-  forget();
-  return copied;
 }
 
 Status SessionMerger::take_added_dir(const TreeChange& change) {
@@ -269,48 +216,40 @@ Status SessionMerger::take_added_dir(const TreeChange& change) {
   if (there && there->is_directory()) return Ok{};
   if (there) {
     Keep keep = settle(goal, fmt::format("it is a directory in {} only", quote(options_.second)));
-    if (keep != Keep::kSecond) return Ok{};
+    bool is_moved_there = was_moved_to(goal);
+    if (is_moved_there) leave_out("it was left out");
+    if (keep != Keep::kSecond || is_moved_there) return Ok{};
     WARREN_TRY(unlink(first_.merged, goal));
     forget();
   }
   if (!WARREN_TRY(make_parents(goal))) return Ok{};  // what is below it says so
-  WARREN_TRY(copy_dir(change.path, change.base_path, *change.after, goal));
+  WARREN_TRY(copy_node(second_.merged, change.path, *change.after, first_.merged, goal));
+  forget();
   ++report_.taken;
   return Ok{};
 }
 
 // A directory in which the first agent has something stays.
-Status SessionMerger::remove_if_empty(const std::string& dir) {
+Result<bool> SessionMerger::remove_if_empty(const std::string& dir) {
   forget();
   Status removed = remove_dir(first_.merged, dir);
-  if (removed.ok()) {
-    ++report_.taken;
-    return Ok{};
-  }
+  if (removed.ok()) return true;
   Code why = removed.error().code();
   bool is_kept = why == Code::kNotEmpty || why == Code::kNotFound || why == Code::kNotDirectory || why == Code::kExists;
-  return is_kept ? Status(Ok{}) : std::move(removed);
+  if (is_kept) return false;
+  return std::move(removed).take_error();
 }
 
 Status SessionMerger::remove_left_dirs(const std::vector<TreeChange>& theirs) {
   for (auto change = theirs.rbegin(); change != theirs.rend(); ++change) {  // the deepest first
     bool is_dir = change->kind == TreeChangeKind::kDeleted && change->before->is_directory();
-    if (is_dir && !is_at_or_below_one(change->base_path, kept_dirs_))
-      WARREN_TRY(remove_if_empty(place_of(change->base_path)));
-  }
-  Paths goals;
-  for (const auto& [path, goal] : dirs_) goals.insert(goal);
-  for (const std::string& top : emptied_) {
-    std::vector<std::string> dirs;
-    if (!WARREN_TRY(find(top))) continue;
-    WARREN_TRY(walk(first_.merged, top,
-                    [&](const WalkEntry& entry) -> Result<WalkNext> {
-                      if (entry.path != top && goals.contains(entry.path)) return WalkNext::kSkip;
-                      if (entry.attributes.is_directory()) dirs.push_back(entry.path);
-                      return WalkNext::kContinue;
-                    },
-                    {.follow = Follow::kNo}));
-    for (auto dir = dirs.rbegin(); dir != dirs.rend(); ++dir) WARREN_TRY(remove_if_empty(*dir));
+    if (!is_dir || is_at_or_below_one(change->base_path, kept_dirs_)) continue;
+    std::optional<Attributes> ours = WARREN_TRY(find_base_node(change->base_path));
+    std::string at = place_of(change->base_path);
+    if (!ours || !WARREN_TRY(remove_if_empty(at))) continue;
+    removed_.emplace(at, *ours);
+    deleted_.insert(change->base_path);
+    ++report_.taken;
   }
   return Ok{};
 }
@@ -335,8 +274,9 @@ Status SessionMerger::take_file(const ChangedFile& file) {
 // A file that has only moved with its directory is where the first agent has moved it.
 bool SessionMerger::is_placed_by_second(const ChangedFile& file) const {
   if (!file.before) return true;
+  if (stays_.contains(file.before->path)) return false;
   bool is_moved_itself = file.change != nullptr && file.change->kind == TreeChangeKind::kRenamed;
-  return file.is_renamed() && (is_moved_itself || !moves_.contains(file.before->path));
+  return file.is_renamed() && (is_moved_itself || !renamed_by_first_.contains(file.before->path));
 }
 
 Status SessionMerger::take_deleted(const Job& job) {
@@ -421,42 +361,13 @@ Status SessionMerger::bring_back_file(const Job& job) {
   return Ok{};
 }
 
-// For the rename of a file or a directory, which is a conflict if there is a reason why. Afterwards the directory above
-// the goal is there, and after a conflict nothing at the goal. False: it stays where the first agent has it.
-Result<bool> SessionMerger::free_goal(const std::string& at, const std::string& goal, const std::string& why) {
-  if (!why.empty()) {
-    Keep keep = settle(at, why);
-    std::optional<Attributes> there = WARREN_TRY(find(goal));
-    bool is_in_the_way = is_at_or_below(goal, at) || (there && there->is_directory());
-    if (is_in_the_way) leave_out("its name stays");
-    if (keep != Keep::kSecond || is_in_the_way) return false;
-    if (there) WARREN_TRY(unlink(first_.merged, goal));
-    forget();
-  }
-  if (WARREN_TRY(make_parents(goal))) return true;
-  if (why.empty()) {
-    settle(at, fmt::format("{} renamed it to {}, and a directory above that is something else in {}",
-                           quote(options_.second), quote(goal), quote(options_.first)));
-  }
-  leave_out("its name stays");
-  return false;
-}
-
+// Or it stays where the first agent has it.
 Status SessionMerger::move_to_goal(Job& job) {
   if (job.at == job.goal) return Ok{};
   const std::string& base_path = job.file.before->path;
   std::string goal = std::exchange(job.goal, job.at);
-  std::string why;
-  if (moves_.contains(base_path)) {
-    why = fmt::format("both renamed it, {} to {}", quote(options_.second), quote(goal));
-  } else if (WARREN_TRY(find(goal))) {
-    why = fmt::format("{} renamed it to {}, where {} has something else", quote(options_.second), quote(goal),
-                      quote(options_.first));
-  }
-  if (!WARREN_TRY(free_goal(job.at, goal, why))) return Ok{};
-  WARREN_TRY(rename(first_.merged, job.at, goal));
-  forget();
-  moves_.insert_or_assign(base_path, goal);
+  if (!WARREN_TRY(may_move({.base_path = base_path, .at = job.at, .goal = goal, .is_dir = false}))) return Ok{};
+  WARREN_TRY(move_file(base_path, job.at, goal));
   job.goal = std::move(goal);
   if (job.file.change == nullptr || !job.file.change->is_content_changed) ++report_.taken;
   return Ok{};
@@ -484,13 +395,17 @@ Status SessionMerger::take_content(const Job& job) {
   return merge_contents(job, ancestor, why);
 }
 
-Status SessionMerger::take_special(const TreeChange& change) {
-  if (is_special(change.before)) {
-    std::string at = place_of(change.base_path);
-    std::optional<Attributes> ours = WARREN_TRY(find(at));
-    if (is_special(ours) && !is_touched(change.base_path)) WARREN_TRY(unlink(first_.merged, at));
-    forget();
-  }
+// Special files.
+
+Status SessionMerger::remove_special(const TreeChange& change) {
+  if (!is_special(change.before)) return Ok{};
+  std::optional<Attributes> ours = WARREN_TRY(find_base_node(change.base_path));
+  if (!is_special(ours) || is_touched(change.base_path)) return Ok{};
+  forget();
+  return unlink(first_.merged, place_of(change.base_path));
+}
+
+Status SessionMerger::add_special(const TreeChange& change) {
   if (!is_special(change.after)) return Ok{};
   std::string goal = goal_of(change.path);
   if (WARREN_TRY(find(goal)) || !WARREN_TRY(make_parents(goal))) {
@@ -499,9 +414,8 @@ Status SessionMerger::take_special(const TreeChange& change) {
     return Ok{};
   }
   ++report_.taken;
-  WARREN_TRY(copy_node(second_.merged, change.path, *change.after, first_.merged, goal));
   forget();
-  return Ok{};
+  return copy_node(second_.merged, change.path, *change.after, first_.merged, goal);
 }
 
 }  // namespace warren

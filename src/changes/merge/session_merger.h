@@ -42,8 +42,8 @@ class SessionMerger {
   Status read_first();
   // Where a node of the base is in the first agent, by the renames of directories and files.
   std::string place_of(std::string_view base_path) const;
-  bool is_deleted_with_dir(std::string_view base_path) const;
-  std::string base_of(std::string_view path) const;  // of a path of the second agent
+  bool is_deleted(std::string_view base_path) const;  // by the first agent
+  std::string base_of(std::string_view path) const;   // of a path of the second agent
   std::string place_of_path(std::string_view path) const;
   std::string goal_of(std::string_view path) const;
   bool is_touched(std::string_view base_path) const { return touched_.contains(base_path); }
@@ -55,27 +55,48 @@ class SessionMerger {
   void keep_renamed_dirs(const std::vector<TreeChange>& theirs);
   Status take_directories(const std::vector<TreeChange>& theirs);
   Status take_renamed_dir(const TreeChange& change);
-  void note_moved(const std::string& base_path, const std::string& from, const std::string& goal);
-  std::string why_not_to(const TreeChange& change, const std::string& from, const std::string& goal) const;
   Status bring_back_dir(const TreeChange& change);
   Status take_dirs_of(const TreeChange& change);
-  // base_path: "" if the second agent has added it.
-  Status copy_dir(const std::string& path, const std::string& base_path, const Attributes& theirs,
-                  const std::string& goal);
   Status take_added_dir(const TreeChange& change);
   Status remove_left_dirs(const std::vector<TreeChange>& theirs);
-  Status remove_if_empty(const std::string& dir);
+  Result<bool> remove_if_empty(const std::string& dir);
   Result<bool> make_parents(const std::string& path);  // false: something that is not a directory is in the way
 
-  Status take_special(const TreeChange& change);
+  // session_merger_moves.cc
+  Result<bool> uses_names_again(const std::vector<TreeChange>& theirs);
+  Status make_shelf();
+  Status lift_renamed(const std::vector<TreeChange>& theirs);
+  Status return_blocked(const std::vector<TreeChange>& theirs);
+  Status clear_shelf();
+  std::string home_of(const std::string& home) const;
+  std::string shown(const std::string& path) const;
+  Status return_home(const std::string& base_path);
+  Status put_back(const std::string& base_path, std::string home);
+  struct Move {
+    std::string base_path;
+    std::string at;    // where the first agent has it
+    std::string goal;  // where the second agent's name for it leads to
+    bool is_dir = false;
+  };
+  Result<std::string> find_obstacle(const Move& move, bool may_unite);
+  Result<bool> may_move(const Move& move);
+  Status move_file(const std::string& base_path, const std::string& from, const std::string& goal);
+  Status move_dir(const std::string& from, const std::string& goal);
+  Status unite_child(const std::string& from, const std::string& goal, bool is_dir);
+  bool was_moved_to(const std::string& path) const;
+  std::string base_of_first(const std::string& path) const;
+  void follow(const std::string& from, const std::string& goal);
+  void note_moved(const std::string& base_path, const std::string& from, const std::string& goal);
+
+  Status remove_special(const TreeChange& change);
+  Status add_special(const TreeChange& change);
   Status take_file(const ChangedFile& file);
   bool is_placed_by_second(const ChangedFile& file) const;
   Status take_deleted(const Job& job);
   Status take_added(const Job& job);
   Status take_changed(const Job& job);
   Status bring_back_file(const Job& job);
-  Result<bool> free_goal(const std::string& at, const std::string& goal, const std::string& why);
-  Status move_to_goal(Job& job);  // or it stays where the first agent has it
+  Status move_to_goal(Job& job);
   Status take_content(const Job& job);
   Status take_metadata(const TreeChange& change, const std::string& path);
   using Xattrs = std::map<std::string, std::optional<std::string>>;  // nullopt: to be removed
@@ -89,6 +110,7 @@ class SessionMerger {
   Status merge_contents(const Job& job, const std::optional<std::string>& ancestor, std::string_view why);
   Result<std::optional<std::string>> find_ancestor(const Job& job);
   Status replace(const Job& job, const std::string& path);  // by the second agent's node
+  Status replace_theirs(const Job& job);
   Status put_beside(const Job& job, const std::string& path, SessionConflict& conflict);
 
   // Records a conflict and returns what to do about it.
@@ -104,14 +126,20 @@ class SessionMerger {
   const SessionMergeOptions& options_;
   TreeFinder finder_;  // in the first agent's tree
   SessionMerge report_;
-  Moves moves_;                       // base path → path in the first agent
-  Moves their_moves_;                 // path in the second agent → base path
-  Moves dirs_;                        // directories that the second added or renamed → where
-  Paths touched_;                     // base paths that the first has changed, moved or deleted
-  Paths deleted_dirs_;                // of these, deleted directories
-  Paths kept_dirs_;                   // base paths of directories whose deletion by the second is not taken
-  Paths brought_back_;                // renamed directories of the second that the first has deleted
-  std::vector<std::string> emptied_;  // old paths of renamed directories
+  Moves moves_;             // base path → path in the first agent, now
+  Moves their_moves_;       // path in the second agent → base path
+  Moves dirs_;              // directories that the second added or renamed → where
+  Paths added_dirs_;        // of the second agent
+  Paths touched_;           // base paths that the first has changed, moved or deleted
+  Paths renamed_by_first_;  // of these
+  Paths deleted_;           // of these; and directories that are removed because the second has deleted them
+  Paths kept_dirs_;         // base paths of directories whose deletion by the second is not taken
+  Paths brought_back_;      // renamed directories of the second that the first has deleted
+  Paths stays_;             // base paths whose new name by the second is not taken, which was reported
+  std::map<std::string, Attributes, std::less<>> removed_;  // directories of the first that are gone
+  std::string shelf_;                                       // "" if there is none
+  Moves homes_;      // base path of what was lifted → path in the first agent before
+  Moves lifted_at_;  // the reverse
   std::unordered_map<std::uint64_t, std::string> written_;  // added files with several names → the first one
 };
 

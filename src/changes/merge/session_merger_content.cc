@@ -60,7 +60,7 @@ Status SessionMerger::merge_contents(const Job& job, const std::optional<std::st
     Keep keep =
         settle(job.goal, job.file.before ? "both changed the same lines" : "both added it, with different lines");
     if (keep == Keep::kFirst) return Ok{};
-    if (keep == Keep::kSecond) return replace(job, job.goal);
+    if (keep == Keep::kSecond) return replace_theirs(job);
     last().outcome = "both versions are between conflict markers";
     last().has_second = true;
   } else {
@@ -82,7 +82,7 @@ Status SessionMerger::replace(const Job& job, const std::string& path) {
     WARREN_TRY(set_attributes(first_.merged, path, times, Follow::kNo));
     return Ok{};
   }
-  if (ours) WARREN_TRY(remove(first_.merged, path, {.recursive = Recursive::kYes}));
+  if (ours) WARREN_TRY(unlink(first_.merged, path));
   return copy_node(second_.merged, theirs.path, theirs.node, first_.merged, path);
 }
 
@@ -93,7 +93,18 @@ Status SessionMerger::choose(const Job& job, std::string_view why) {
     leave_out("it was left out");
     return Ok{};
   }
-  return keep == Keep::kSecond ? replace(job, job.goal) : put_beside(job, job.goal, last());
+  return keep == Keep::kSecond ? replace_theirs(job) : put_beside(job, job.goal, last());
+}
+
+// The second agent's version wins, but not over all that is in a directory, or over another file that the first agent
+// has moved there and the second has somewhere else.
+Status SessionMerger::replace_theirs(const Job& job) {
+  std::optional<Attributes> ours = WARREN_TRY(find(job.goal));
+  bool is_directory = ours && ours->is_directory();
+  bool is_other = !job.file.before && was_moved_to(job.goal);
+  if (!is_directory && !is_other) return replace(job, job.goal);
+  leave_out("it was left out");
+  return Ok{};
 }
 
 Status SessionMerger::put_beside(const Job& job, const std::string& path, SessionConflict& conflict) {
