@@ -419,6 +419,10 @@ class Names(Case):
                         ["d/ 755", "d/d/ 755", "d/d/d/ 755", "d/d/d/x d/d/x more", "d/d/empty/ 700", "d/d/one d/one", "d/d/two d/two",
                          "d/d/x d/x"])
 
+    def test_a_new_directory_with_an_old_name_in_a_renamed_directory(self):
+        self.check_free("echo more >> e/deep/three; rm -r d", "mv e/deep n; mkdir e/deep; echo new > e/deep/new; mv e z; rm -r d",
+                        ["n/ 755", "n/three e/deep/three more", "z/ 755", "z/deep/ 755", "z/deep/new new", "z/empty/ 700", "z/x e/x"])
+
     def test_a_new_directory_with_an_old_name_has_its_own_mode(self):
         self.check_free("true > of_a; rm -r e", "mv d n; mkdir -m 700 d; echo secret > d/key; rm -r e",
                         ["d/ 700", "d/key secret", "n/ 755", "n/empty/ 700", "n/one d/one", "n/two d/two", "n/x d/x"])

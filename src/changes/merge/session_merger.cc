@@ -62,12 +62,13 @@ Status SessionMerger::read_first() {
   return Ok{};
 }
 
-std::string SessionMerger::place_of(std::string_view base_path) const {
-  for (std::string_view at = base_path; at != "/"; at = split_parent(at).parent) {
-    auto moved = moves_.find(at);
-    if (moved != moves_.end()) return moved->second + std::string(base_path.substr(at.size()));
+// By the longest part of the path that has moved.
+std::string SessionMerger::moved_path(const Moves& moves, std::string_view path) {
+  for (std::string_view at = path; at != "/"; at = split_parent(at).parent) {
+    auto moved = moves.find(at);
+    if (moved != moves.end()) return moved->second + std::string(path.substr(at.size()));
   }
-  return std::string(base_path);
+  return std::string(path);
 }
 
 // Whether the first agent has deleted it, or a directory that it was in and from which it had not been moved.
@@ -77,14 +78,6 @@ bool SessionMerger::is_deleted(std::string_view base_path) const {
     if (deleted_.contains(at)) return true;
   }
   return false;
-}
-
-std::string SessionMerger::base_of(std::string_view path) const {
-  for (std::string_view at = path; at != "/"; at = split_parent(at).parent) {
-    auto moved = their_moves_.find(at);
-    if (moved != their_moves_.end()) return moved->second + std::string(path.substr(at.size()));
-  }
-  return std::string(path);
 }
 
 // A directory of the second agent in the first: where we have put it, where the first has moved it, or below its

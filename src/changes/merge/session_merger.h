@@ -41,9 +41,11 @@ class SessionMerger {
 
   Status read_first();
   // Where a node of the base is in the first agent, by the renames of directories and files.
-  std::string place_of(std::string_view base_path) const;
+  std::string place_of(std::string_view base_path) const { return moved_path(moves_, base_path); }
   bool is_deleted(std::string_view base_path) const;  // by the first agent
-  std::string base_of(std::string_view path) const;   // of a path of the second agent
+  // Of a path of the second agent.
+  std::string base_of(std::string_view path) const { return moved_path(their_moves_, path); }
+  static std::string moved_path(const Moves& moves, std::string_view path);
   std::string place_of_path(std::string_view path) const;
   std::string goal_of(std::string_view path) const;
   bool is_touched(std::string_view base_path) const { return touched_.contains(base_path); }

@@ -25,12 +25,18 @@ std::string renamed_to(const std::string& who, const std::string& goal) {
 
 // The shelf.
 
+// In the directory of a node that the second agent has moved away or deleted, perhaps under a new name of that
+// directory.
 Result<bool> SessionMerger::uses_names_again(const std::vector<TreeChange>& theirs) {
+  Moves in_second;
+  for (const auto& [path, base_path] : their_moves_) in_second.emplace(base_path, path);
   TreeFinder finder(second_.merged);
   for (const TreeChange& change : theirs) {
     bool is_free = change.kind == TreeChangeKind::kRenamed ||
                    (change.kind == TreeChangeKind::kDeleted && change.before->is_directory());
-    if (is_free && WARREN_TRY(finder.find(change.base_path))) return true;
+    if (!is_free) continue;
+    SplitParent parts = split_parent(change.base_path);
+    if (WARREN_TRY(finder.find(join_path(moved_path(in_second, parts.parent), parts.name)))) return true;
   }
   return false;
 }
