@@ -106,10 +106,12 @@ Status SessionMerger::return_home(const std::string& base_path) {
   return put_back(base_path, home_of(homes_.find(base_path)->second));
 }
 
-// At its home, or under a name like it if something else is there.
+// At its home, or under a name like it if something else is there. If its home has come to be inside it, or below a
+// file: at the top.
 Status SessionMerger::put_back(const std::string& base_path, std::string home) {
   std::string from = place_of(base_path);
-  if (!WARREN_TRY(make_parents(home))) home = join_path("/", split_parent(home).name);
+  bool is_possible = !is_at_or_below(home, from) && WARREN_TRY(make_parents(home));
+  if (!is_possible) home = join_path("/", split_parent(home).name);
   std::string to = home;
   for (int number = 1; WARREN_TRY(find(to)); ++number) {
     if (number > kTries) return Error(Code::kExists, fmt::format("there is no free name like {}", quote(home)));
