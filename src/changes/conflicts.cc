@@ -173,13 +173,16 @@ class Replacements {
 // What the base has in place of a directory: nothing new can be written in it.
 class Blocks {
  public:
-  explicit Blocks(const AgentOverlay& overlay) : base_(overlay.base) {}
+  Blocks(const AgentOverlay& overlay, const std::vector<TreeChange>& changes) : base_(overlay.base) {
+    for (const TreeChange& change : changes) {
+      if (is_new(change) && change.after && change.after->is_directory()) made_.emplace(change.path, &change);
+    }
+  }
 
   // Why the change cannot be written; nullopt if it is not because of that.
   Result<std::optional<std::string>> find(const TreeChange& change) {
-    bool is_new = change.kind == TreeChangeKind::kAdded || change.kind == TreeChangeKind::kRenamed;
-    if (!is_new || change.place.empty() || change.place == "/") return std::optional<std::string>();
-    std::string_view dir = directory_of(change.place);
+    if (!is_new(change) || change.place.empty() || change.place == "/") return std::optional<std::string>();
+    std::string_view dir = directory_of(change.path);
     if (dir != dir_) {
       why_ = WARREN_TRY(look_above(dir));
       dir_ = dir;
@@ -188,17 +191,36 @@ class Blocks {
   }
 
  private:
+  static bool is_new(const TreeChange& change) {
+    return change.kind == TreeChangeKind::kAdded || change.kind == TreeChangeKind::kRenamed;
+  }
+
+  // Where the base has now what apply will have at the path, after it has renamed and made the directories above it.
+  // nullopt in one that it makes.
+  std::optional<std::string> find_place(std::string_view path) const {
+    for (std::string_view at = path; at != "/"; at = directory_of(at)) {
+      auto made = made_.find(at);
+      if (made == made_.end()) continue;
+      if (made->second->kind == TreeChangeKind::kAdded) return std::nullopt;
+      return made->second->base_path + std::string(path.substr(at.size()));
+    }
+    return std::string(path);
+  }
+
   Result<std::optional<std::string>> look_above(std::string_view dir) {
     for (std::string_view at = dir; at != "/"; at = directory_of(at)) {
-      std::optional<Attributes> there = WARREN_TRY(base_.find(at));
+      std::optional<std::string> place = find_place(at);
+      if (!place) continue;
+      std::optional<Attributes> there = WARREN_TRY(base_.find(*place));
       if (there && there->is_directory()) break;
-      if (there) return std::optional(fmt::format("the base has a {} at {} now", word_of(*there), quote(at)));
+      if (there) return std::optional(fmt::format("the base has a {} at {} now", word_of(*there), quote(*place)));
     }
     return std::optional<std::string>();
   }
 
   TreeFinder base_;
-  std::string dir_ = "/";  // the last one
+  std::unordered_map<std::string_view, const TreeChange*> made_;  // directories, by path
+  std::string dir_ = "/";                                         // the last one
   std::optional<std::string> why_;
 };
 
@@ -219,7 +241,7 @@ Result<std::vector<ApplyConflict>> find_conflicts(const AgentOverlay& overlay, c
   std::vector<ApplyConflict> conflicts;
   Replacements replacements(changes);
   std::size_t asked = 0;
-  Blocks blocks(overlay);
+  Blocks blocks(overlay, changes);
   for (const TreeChange& change : changes) {
     std::optional<std::string> why = WARREN_TRY(find_reason(overlay, change));
     std::optional<std::string> block = WARREN_TRY(blocks.find(change));

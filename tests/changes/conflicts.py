@@ -7,6 +7,7 @@ import os
 import pathlib
 import shutil
 import sqlite3
+import subprocess
 import sys
 import time
 import unittest
@@ -91,6 +92,35 @@ class Conflicts(Case):
         self.assertEqual(self.read("d/a"), "agent\n")
         self.assertEqual((self.w.root / "aside/a").read_text(), "1\n")
         self.assertEqual(os.listdir(self.base / "d"), ["a"])
+
+    def agent(self, script):
+        self.w.change(lambda point: subprocess.run(["sh", "-ec", script], cwd=point, check=True))
+
+    def host(self, script):
+        subprocess.run(["sh", "-ec", script], cwd=self.base, check=True)
+
+    def test_conflict_a_link_in_place_of_a_directory_that_the_agent_renamed(self):
+        """What the agent has made in it is written below its new name, where nothing is in the way."""
+        self.fill(d__one="1\n", d__s__s="1\n")
+        self.agent("mv d z; echo new > z/new; echo more >> z/one; echo deep > z/s/deep")
+        self.host("mv d d.aside; ln -s d.aside d")
+        said = self.w.fails("apply", self.w.id)
+        self.assertIn("conflict: /z: it was deleted from the base", said)
+        self.assertNotIn("has a link", said)
+        self.assertIn("--force", said)
+        self.w.warren("apply", "--force", self.w.id)
+        self.assertEqual((self.read("z/new"), self.read("z/one"), self.read("z/s/deep")), ("new\n", "1\nmore\n", "deep\n"))
+        self.assertEqual(sorted(os.listdir(self.base / "d.aside")), ["one", "s"])
+        self.assertEqual(os.readlink(self.base / "d"), "d.aside")
+
+    def test_conflict_a_link_in_place_of_a_directory_below_one_that_the_agent_renamed(self):
+        self.fill(d__one="1\n", d__s__s="1\n")
+        self.agent("mv d z; echo deep > z/s/deep")
+        self.host("mv d/s aside; ln -s ../aside d/s")
+        said = self.w.fails("apply", self.w.id)
+        self.assertIn("conflict: /z/s/deep: the base has a link at '/d/s' now", said)
+        self.assertIn("the base has a link at '/d/s' now", self.w.fails("apply", "--force", self.w.id))
+        self.assertEqual(os.listdir(self.base / "aside"), ["s"])
 
     def test_conflict_a_file_that_the_host_replaced_by_a_directory(self):
         self.fill(a="1\n")
