@@ -122,6 +122,19 @@ class Conflicts(Case):
         self.assertIn("the base has a link at '/d/s' now", self.w.fails("apply", "--force", self.w.id))
         self.assertEqual(os.listdir(self.base / "aside"), ["s"])
 
+    def test_a_hint_never_offers_to_force_a_conflict_that_nothing_resolves(self):
+        self.fill(d__a="1\n", f="1\n")
+        self.agent("echo n > d/new; echo a > f")
+        self.host("mv d aside; ln -s aside d; echo user > f")
+        said = self.w.fails("apply", self.w.id)
+        self.assertIn("conflict: /f: it was changed in the base", said)
+        self.assertIn("hint: what the base has in place of a directory is never replaced, not even with --force: move it away", said)
+        self.assertNotIn("takes the agent's version", said)
+        (self.base / "d").unlink()
+        (self.base / "aside").rename(self.base / "d")
+        self.w.warren("apply", "--force", self.w.id)
+        self.assertEqual((self.read("d/new"), self.read("f")), ("n\n", "a\n"))
+
     def test_conflict_a_file_that_the_host_replaced_by_a_directory(self):
         self.fill(a="1\n")
         self.write("/a", "agent\n")

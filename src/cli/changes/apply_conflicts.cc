@@ -44,15 +44,6 @@ std::string_view advice_about_kind(const std::vector<ApplyConflict>& conflicts) 
     return "encrypted files cannot be merged, because what the agent started from is not kept: --force takes the "
            "agent's version, PATH limits what is applied";
   }
-  if (are_all([](const ApplyConflict& one) { return one.is_hidden; })) {
-    return "what was hidden from the agent is never replaced, not even with --force: PATH limits what is applied, "
-           "`warren discard` with these paths drops the changes";
-  }
-  if (are_all([](const ApplyConflict& one) { return one.is_blocked; })) {
-    return "that is never replaced, not even with --force: move it away, and apply again; or `warren discard` with "
-           "these "
-           "paths drops the changes, PATH limits what is applied";
-  }
   if (are_all([](const ApplyConflict& one) { return one.is_replaced && one.is_new; })) {
     return "rename what the agent has there, in its session, and apply again; or --force puts it in the place of the "
            "base's, which `warren undo` brings back. `warren discard` with these paths drops the agent's, PATH limits "
@@ -80,6 +71,14 @@ std::string advice_about(const std::vector<ApplyConflict>& conflicts) {
     return "a file with lost parts cannot be applied, not even with --force: PATH limits what is applied, `warren "
            "discard` with its path drops it; what the agent wrote of it can be read in its session until then. Try "
            "again first if the session runs: it may still be copying them";
+  }
+  if (std::ranges::any_of(conflicts, &ApplyConflict::is_hidden)) {
+    return "what was hidden from the agent is never replaced, not even with --force: PATH limits what is applied, "
+           "`warren discard` with its path drops the change";
+  }
+  if (std::ranges::any_of(conflicts, &ApplyConflict::is_blocked)) {
+    return "what the base has in place of a directory is never replaced, not even with --force: move it away, and "
+           "apply again; or `warren discard` with the paths below it drops the changes, PATH limits what is applied";
   }
   if (std::string_view advice = advice_about_kind(conflicts); !advice.empty()) return std::string(advice);
   auto count = [&](MergeResult result) {
