@@ -280,7 +280,8 @@ Result<std::vector<std::string>> CommitImport::list_on_others(const std::vector<
     bool is_known = false;
     for (const std::string& commit : shared) {
       std::string version = WARREN_TRY(version_in(commit, name));
-      is_known = is_known || version == hashed;
+      is_known = version == hashed;
+      if (is_known) break;
     }
     if (!is_known) found.push_back(change.path);
   }
