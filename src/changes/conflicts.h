@@ -33,6 +33,9 @@ struct ApplyConflict {
   // By resolve_conflicts only (changes/apply/resolve.h).
   MergeResult merge = MergeResult::kNone;
   std::string_view why_not_merged;  // of kNone, for people: "it is not text"; "" of a deletion
+
+  // False: no option of apply writes the change.
+  bool can_be_forced() const { return !is_blocked && !is_hidden && !is_incomplete; }
 };
 
 // Compares the base's nodes that are changed with what the agent saw. A node is unchanged if inode, type, size, mtime,

@@ -443,7 +443,8 @@ class Meanwhile(Case):
         self.see("!M added")
         self.assertEqual((self.base / "file").read_text(), "of the base\n")
         self.keys("q")
-        self.see("ended with 1")
+        said = self.see("ended with 1")
+        self.assertIn("warren: nothing was written: '/added' was changed by another process during the\napply\n", said)
         self.assert_restored()
         self.assertEqual((self.base / "added").read_text(), "of the user\n")
 
@@ -473,6 +474,45 @@ class Meanwhile(Case):
         self.see("ended with 0")
         self.assertEqual((self.base / "gone/f").read_text(), "of the user\n")
         self.assertEqual((self.base / "file").read_text(), "changed\n")
+
+
+class Blocked(Case):
+    """The base has a link in place of a directory in which the agent has made something."""
+
+    def setUp(self):
+        super().setUp()
+        self.change("echo new > dir/new; mkdir dir/made; echo new > dir/made/new; echo changed > file")
+        (self.base / "dir").rename(self.base / "aside")
+        (self.base / "dir").symlink_to("aside")
+        self.start("fix")
+        self.see("[ ]!A new")
+
+    def test_it_cannot_be_taken_and_the_reason_is_in_view(self):
+        why = "it cannot be taken: the base has a link at '/dir' now"
+        self.keys("j", "j", "j")  # /dir/new, below /dir/made with its file
+        self.see("!")
+        for key in ("Space", "m"):
+            self.keys(key)
+            self.see(why)
+            self.see("0 of 4 taken")
+            self.keys("?", "?")
+            self.see(why, is_there=False)
+        self.keys("Home", "j", "Space")  # the new directory
+        self.see(why)
+        self.keys("j", "Space")  # what is in it
+        self.see("1 of 4 taken")
+        self.keys("Enter")
+        self.see("leave /dir/made/new: it needs /dir/made, which cannot be taken")
+        self.keys("Space")
+        self.see("0 of 4 taken")
+
+    def test_everything_else_can_be(self):
+        self.keys("a")
+        self.see("1 of 4 taken")
+        self.keys("Enter", "y")
+        self.see("ended with 0")
+        self.assertEqual((self.base / "file").read_text(), "changed\n")
+        self.assertEqual(os.listdir(self.base / "aside"), ["inner"])
 
 
 class Conflicts(Case):

@@ -77,7 +77,11 @@ Review::Review(const std::vector<TreeChange>& all, Selection offered, const std:
     : all_(all), decisions_(all.size()), needs_(all), implied_(all.size(), false) {
   offered.complete_for_apply();
   std::unordered_map<std::string_view, std::string> why;
-  for (const ApplyConflict& conflict : conflicts) why.emplace(conflict.path, conflict.why);
+  std::unordered_set<std::string_view> unforced;
+  for (const ApplyConflict& conflict : conflicts) {
+    why.emplace(conflict.path, conflict.why);
+    if (!conflict.can_be_forced()) unforced.insert(conflict.path);
+  }
   Node top;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const TreeChange& change = all[i];
@@ -85,6 +89,7 @@ Review::Review(const std::vector<TreeChange>& all, Selection offered, const std:
     decisions_[i].is_listed = true;
     auto conflict = why.find(change.path);
     if (conflict != why.end()) conflicts_.emplace(change.path, conflict->second);
+    if (unforced.contains(change.path)) never_taken_.insert(change.path);
     Node* at = &top;
     std::string_view rest = change.path == "/" ? std::string_view() : std::string_view(change.path).substr(1);
     for (std::size_t slash = rest.find('/'); slash != rest.npos; slash = rest.find('/')) {
@@ -135,6 +140,8 @@ const std::string* Review::conflict_of(std::size_t change) const {
   auto found = conflicts_.find(all_[change].path);
   return found == conflicts_.end() ? nullptr : &found->second;
 }
+
+bool Review::can_be_taken(std::size_t change) const { return !never_taken_.contains(all_[change].path); }
 
 template <class Call>
 void Review::each_below(std::size_t row, const Call& call) const {
@@ -214,16 +221,19 @@ std::vector<bool> Review::list_alone() const {
 std::optional<Review::Missing> Review::find_missing() const {
   for (const Needs::Dependent& dependent : needs_.dependents_of(list_left_conflicts())) {
     if (decisions_[dependent.change].state() == Taken::kNo) continue;
-    return Missing{.change = all_[dependent.change], .conflict = all_[dependent.because]};
+    return Missing{.change = all_[dependent.change],
+                   .conflict = all_[dependent.because],
+                   .can_be_taken = can_be_taken(dependent.because)};
   }
   return std::nullopt;
 }
 
 bool Review::toggle(std::size_t row) {
   std::optional<std::size_t> own = rows_[row].change;
+  bool can_take_own = own && can_be_taken(*own);
   if (rows_[row].below == 0 && own) {
-    toggle_one(*own);
-    return true;
+    if (can_take_own) toggle_one(*own);
+    return can_take_own;
   }
   std::vector<std::size_t> together;
   std::vector<bool> alone = list_alone();
@@ -231,7 +241,7 @@ bool Review::toggle(std::size_t row) {
     if (!alone[change]) together.push_back(change);
   });
   bool wants = std::ranges::any_of(together, [&](std::size_t change) { return state_of(change) != Taken::kYes; });
-  bool is_own_in_conflict = own && conflict_of(*own) != nullptr;
+  bool is_own_in_conflict = can_take_own && conflict_of(*own) != nullptr;
   if (!wants && is_own_in_conflict && decisions_[*own].state() == Taken::kNo) {
     toggle_one(*own);
     return true;
@@ -271,6 +281,7 @@ void Review::leave_all() {
 }
 
 void Review::toggle_merged(std::size_t change) {
+  if (!can_be_taken(change)) return;
   Decision& decision = decisions_[change];
   decision.is_merged = !(decision.is_taken && decision.is_merged);
   decision.is_taken = true;
@@ -309,7 +320,7 @@ PartChoice Review::choice_of(std::size_t change, std::size_t part) const {
 
 void Review::toggle_part(std::size_t change, std::size_t part) {
   std::vector<PartChoice>& choices = decisions_[change].choices;
-  if (part >= choices.size()) return;
+  if (part >= choices.size() || !can_be_taken(change)) return;
   take_over(change);
   choices[part] = choices[part] == PartChoice::kTaken ? PartChoice::kLeft : PartChoice::kTaken;
   follow(change);
@@ -317,7 +328,7 @@ void Review::toggle_part(std::size_t change, std::size_t part) {
 
 bool Review::toggle_markers(std::size_t change, std::size_t part) {
   Decision& decision = decisions_[change];
-  if (part >= decision.parts.size() || !decision.parts[part].is_in_conflict) return false;
+  if (part >= decision.parts.size() || !decision.parts[part].is_in_conflict || !can_be_taken(change)) return false;
   PartChoice& choice = decision.choices[part];
   choice = choice == PartChoice::kMarked ? PartChoice::kLeft : PartChoice::kMarked;
   follow(change);
@@ -325,6 +336,7 @@ bool Review::toggle_markers(std::size_t change, std::size_t part) {
 }
 
 void Review::take_parts_with(std::size_t change, PartChoice in_conflict) {
+  if (!can_be_taken(change)) return;
   Decision& decision = decisions_[change];
   for (std::size_t i = 0; i < decision.parts.size(); ++i)
     decision.choices[i] = decision.parts[i].is_in_conflict ? in_conflict : PartChoice::kTaken;

@@ -1,9 +1,9 @@
 // What a person takes of an agent's changes, and leaves: a tree of rows with decisions. No terminal, no files.
 //
-// Nothing is taken at first. A file with parts (changes/review/parts.h) can be taken in part, once its parts are known.
-// Changes in conflict with the base are taken one by one only, never together with others, and neither are changes that
-// need one of them which is left (changes/needs.h). Whatever a taken change needs counts as taken; leaving it
-// leaves that change.
+// Nothing is taken at first, and never what no option of apply writes. A file with parts (changes/review/parts.h) can
+// be taken in part, once its parts are known. Changes in conflict with the base are taken one by one only, never
+// together with others, and neither are changes that need one of them which is left (changes/needs.h). Whatever a taken
+// change needs counts as taken; leaving it leaves that change.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/result.h"
@@ -53,11 +54,12 @@ class Review {
   void unfold_to(std::size_t row);                        // the directories above it
   const TreeChange* change_of(std::size_t row) const;
   const std::string* conflict_of(std::size_t change) const;  // why; null without a conflict
+  bool can_be_taken(std::size_t change) const;  // false: no option of apply writes it, and nothing takes it
 
   Taken taken(std::size_t row) const;
-  // Takes a row with everything below it, or leaves it if all of that is taken. False if only conflicts, and what needs
-  // them, are below it. A file in conflict is taken as it was when it was left; at first all of its parts, as the agent
-  // has them. A directory that is in conflict itself is taken once everything below it is.
+  // Takes a row with everything below it, or leaves it if all of that is taken. False if it cannot be taken, or only
+  // conflicts, and what needs them, are below it. A file in conflict is taken as it was when it was left; at first all
+  // of its parts, as the agent has them. A directory that is in conflict itself is taken once everything below it is.
   bool toggle(std::size_t row);
   void take_all();
   void leave_all();
@@ -84,6 +86,7 @@ class Review {
   struct Missing {
     const TreeChange& change;
     const TreeChange& conflict;
+    bool can_be_taken = true;  // the conflict
   };
   std::optional<Missing> find_missing() const;
 
@@ -93,8 +96,8 @@ class Review {
   // What counts as taken, as it was listed: for the next review, if nothing could be written.
   struct Earlier;
   std::vector<Earlier> list_taken() const;
-  // Takes what was taken in an earlier review of the same agent, except for changes that are others now, in the base or
-  // in the agent, and what needs these. Returns the row of the first of them.
+  // Takes what was taken in an earlier review of the same agent, except for changes that have changed since, in the
+  // base or in the agent, and what needs these. Returns the row of the first of them.
   std::optional<std::size_t> take_as_before(const std::vector<Earlier>& earlier);
 
  private:
@@ -127,6 +130,7 @@ class Review {
 
   const std::vector<TreeChange>& all_;
   std::unordered_map<std::string_view, std::string> conflicts_;  // by the path of a change
+  std::unordered_set<std::string_view> never_taken_;             // of these, the paths of what cannot be taken
   std::vector<Decision> decisions_;                              // one for each change
   Needs needs_;
   std::vector<bool> implied_;  // not taken themselves, but needed by what is taken, and not in conflict

@@ -513,7 +513,7 @@ std::vector<Option> apply_options() {
 
 Result<Exit> review_once(Context& context, const Arguments& args, ReviewState& state) {
   RecoveredAgent recovered = WARREN_TRY(open_for_apply(context, args.get("ID"), Use::kWrite));
-  if (state.refusal.empty()) {
+  if (!state.refusal) {
     std::vector<TreeChange> changes = WARREN_TRY(list_changes(recovered.opened.overlay));
     std::vector<TreeChange> in_git = WARREN_TRY(leave_out_git(recovered.opened.overlay, changes, {}));
     print_new_commits(context, recovered.opened.overlay, changes, in_git);
@@ -542,8 +542,8 @@ Result<Exit> run_review(Context& context, const Arguments& given) {
   ReviewState state;
   Result<Exit> done = review_once(context, args, state);
   // A refusal that is still there was not shown: then the review did not begin again.
-  while (!done.ok() && state.refusal.empty() && !state.taken.empty() && is_outdated(done.error())) {
-    state.refusal = done.error().message();
+  while (!done.ok() && !state.refusal && !state.taken.empty() && is_outdated(done.error())) {
+    state.refusal = done.error();
     done = review_once(context, args, state);
   }
   if (done.ok() && *done == Exit::kOk) tidy_session(context, args);

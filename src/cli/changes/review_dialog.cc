@@ -72,9 +72,9 @@ class ReviewDialog {
   }
 
   // Begins with what an earlier review has taken, and at what is another change now.
-  void go_on(const ReviewState& earlier) {
-    view_.message = fmt::format(" {}", printable(earlier.refusal));
-    std::optional<std::size_t> row = review_.take_as_before(earlier.taken);
+  void go_on(const Error& refusal, const std::vector<Review::Earlier>& taken) {
+    view_.message = fmt::format(" {}", printable(refusal.message()));
+    std::optional<std::size_t> row = review_.take_as_before(taken);
     if (!row) return;
     review_.unfold_to(*row);
     std::vector<std::size_t> visible = review_.visible();
@@ -209,12 +209,22 @@ class ReviewDialog {
     return Ok{};
   }
 
+  // Says why, if the change at the cursor cannot be taken.
+  bool may_take() {
+    std::optional<std::size_t> change = review_.rows()[row()].change;
+    if (!change || review_.can_be_taken(*change)) return true;
+    view_.message = fmt::format(" it cannot be taken: {}", *review_.conflict_of(*change));
+    return false;
+  }
+
   void take() {
     if (view_.is_in_patch && pane_ && pane_->parts() != nullptr) {
+      if (!may_take()) return;
       review_.toggle_part(*shown_, view_.part);
       return;
     }
-    if (!review_.toggle(row())) view_.message = " only conflicts are below it, and what needs them: decide about each";
+    if (!review_.toggle(row()) && may_take())
+      view_.message = " only conflicts are below it, and what needs them: decide about each";
   }
 
   Status merge() {
@@ -222,6 +232,7 @@ class ReviewDialog {
       view_.message = " it is not in conflict with the base";
       return Ok{};
     }
+    if (!may_take()) return Ok{};
     if (review_.has_part_in_conflict(*shown_)) {
       view_.message = " it cannot be merged automatically: tab goes to its parts, b writes both";
       return Ok{};
@@ -240,6 +251,8 @@ class ReviewDialog {
   void mark() {
     if (!shown_ || !review_.has_part_in_conflict(*shown_)) {
       view_.message = " the base and the agent have not changed the same lines of it";
+    } else if (!may_take()) {
+      return;
     } else if (!view_.is_in_patch) {
       review_.take_parts_with(*shown_, PartChoice::kMarked);
     } else if (!review_.toggle_markers(*shown_, view_.part)) {
@@ -254,8 +267,12 @@ class ReviewDialog {
       return Ok{};
     }
     if (std::optional<Review::Missing> missing = review_.find_missing()) {
-      view_.message = fmt::format(" decide about the conflict {} first, or leave {}: that needs it",
-                                  path_in_line(missing->conflict.path), path_in_line(missing->change.path));
+      std::string conflict = path_in_line(missing->conflict.path);
+      std::string change = path_in_line(missing->change.path);
+      view_.message =
+          missing->can_be_taken
+              ? fmt::format(" decide about the conflict {} first, or leave {}: that needs it", conflict, change)
+              : fmt::format(" leave {}: it needs {}, which cannot be taken", change, conflict);
       return Ok{};
     }
     view_.message = fmt::format(" Apply {} of {} changes", counts.taken + counts.partly, counts.all);
@@ -360,12 +377,13 @@ Result<bool> review_changes(Context& context, const std::string& title, const Ag
   std::vector<ApplyConflict> conflicts = WARREN_TRY(find_conflicts(overlay, all));
   Review review(all, offered, conflicts);
   if (review.rows().empty()) {
-    if (!state.refusal.empty()) context.err.line(context.err.name(state.refusal));
+    if (state.refusal) print_error(context, *state.refusal);
     context.err.line("there are no changes to review");
     return false;
   }
   ReviewDialog dialog(context, title, overlay, review);
-  if (!state.refusal.empty()) dialog.go_on(std::exchange(state, {}));
+  ReviewState earlier = std::exchange(state, {});
+  if (earlier.refusal) dialog.go_on(*earlier.refusal, earlier.taken);
   for (;;) {
     bool is_confirmed = false;
     {
@@ -373,7 +391,8 @@ Result<bool> review_changes(Context& context, const std::string& title, const Ag
       is_confirmed = WARREN_TRY(dialog.run());
     }
     if (!is_confirmed) {
-      context.err.line("nothing was written");
+      if (earlier.refusal) print_error(context, *earlier.refusal);
+      else context.err.line("nothing was written");
       return false;
     }
     state.taken = review.list_taken();

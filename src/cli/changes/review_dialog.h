@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,12 +19,13 @@ using ReviewConsent = std::function<Result<bool>(Selection chosen)>;
 // What one review leaves for the next, if nothing could be written.
 struct ReviewState {
   std::vector<Review::Earlier> taken;
-  std::string refusal;  // why; "" in the first review
+  std::optional<Error> refusal;  // why; nullopt in the first review
 };
 
 // Lets the user take changes and parts of them on the terminal, and fills in `chosen` and `options` like choose_changes
 // (cli/changes/apply_dialog.h). Who does not agree at the end comes back to the screen, with all that was taken. Begins
-// with what `state` has, and puts what was taken there. False if they quit: nothing is to be written. The terminal is
+// with what `state` has, and puts what was taken there. False if they quit: nothing is to be written, and the refusal
+// that the review began with is printed in full. The terminal is
 // restored in any case, also after a signal.
 Result<bool> review_changes(Context& context, const std::string& title, const AgentOverlay& overlay,
                             const std::vector<TreeChange>& all, const Selection& offered, const ReviewConsent& agrees,
