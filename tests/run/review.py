@@ -448,6 +448,20 @@ class Meanwhile(Case):
         self.assert_restored()
         self.assertEqual((self.base / "added").read_text(), "of the user\n")
 
+    def test_a_path_without_a_change_by_now_does_not_end_it(self):
+        self.change("echo changed > file; echo new > added")
+        self.start("fix", "added", "file")
+        self.keys("a")
+        self.see("2 of 2 taken")
+        (self.base / "file").write_text("of the user\n")
+        self.change("rm added")
+        self.refused("nothing was written", "0 of 1 taken")
+        self.see("[ ]!M file")
+        self.keys("q")
+        said = self.see("ended with 1")
+        self.assertRegex(said, "warren: nothing was written: .* was .*changed .*\nhint: (try|review it) again\n")
+        self.assertNotIn("match", said)
+
     def test_a_conflict_that_was_taken_is_looked_at_again(self):
         self.change("echo changed > file")
         (self.base / "file").write_text("of the user\n")

@@ -402,7 +402,7 @@ Result<Exit> apply_selected(Context& context, const Arguments& args, OverlayAgen
   print_left_out_folders(context.err, leave_out_agent_folders(all, paths));
   std::vector<TreeChange> in_git = WARREN_TRY(leave_out_git(opened.overlay, all, paths));
   WARREN_TRY(print_left_out_git(context, opened.overlay, in_git));
-  WARREN_TRY(check_patterns(paths, all));
+  if (!state.refusal) WARREN_TRY(check_patterns(paths, all));  // else they matched before, and the agent goes on
   ApplyOptions options;
   options.named = names_in(paths);
   paths = with_exact_names(std::move(paths), all);
@@ -546,6 +546,7 @@ Result<Exit> run_review(Context& context, const Arguments& given) {
     state.refusal = done.error();
     done = review_once(context, args, state);
   }
+  if (!done.ok() && state.refusal) print_error(context, *state.refusal);
   if (done.ok() && *done == Exit::kOk) tidy_session(context, args);
   return done;
 }
