@@ -34,7 +34,7 @@ Result<std::optional<std::string>> find_finished(const std::string& id_or_path, 
   return id;
 }
 
-Result<std::optional<FinishedSession>> remove_if_finished(const std::string& id_or_path, Clock& clock) {
+Result<std::optional<FinishedSession>> remove_if_finished(const std::string& id_or_path, IfKept if_kept, Clock& clock) {
   std::optional<FinishedSession> none;
   std::optional<std::string> id = WARREN_TRY(find_session_id(id_or_path));
   if (!id) return none;
@@ -43,6 +43,7 @@ Result<std::optional<FinishedSession>> remove_if_finished(const std::string& id_
   if (WARREN_TRY(session.is_running())) return none;
   if (!WARREN_TRY(summarise_session(session, clock)).is_empty()) return none;
   if (WARREN_TRY(is_open_somewhere(session.file()))) return none;  // a mount or a server would lose what it does next
+  if (if_kept == IfKept::kStay && WARREN_TRY(session.is_kept())) return none;  // not before: it is set while it is open
   SessionWalls walls = WARREN_TRY(load_walls(session.path()));
   WARREN_TRY(session.remove());
   return std::optional(FinishedSession{.id = *std::move(id), .restrictions = describe_walls(walls)});

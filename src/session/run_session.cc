@@ -452,10 +452,7 @@ class Run {
   void remove_finished(RunEnd& end) {
     end.summary = summarise_session(*session_, clock_);
     if (!end.summary->ok() || !(*end.summary)->is_empty()) return;
-    Result<bool> is_kept = session_->is_kept();
-    if (!is_kept.ok()) return observer_.on_failure(std::move(is_kept).take_error());
-    if (*is_kept) return;
-    Result<std::optional<FinishedSession>> removed = remove_if_finished(session_->file(), clock_);
+    Result<std::optional<FinishedSession>> removed = remove_if_finished(session_->file(), IfKept::kStay, clock_);
     if (!removed.ok()) {
       observer_.on_failure(std::move(removed).take_error().within("delete the session, in which nothing is left"));
     } else if (*removed) {

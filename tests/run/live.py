@@ -127,6 +127,22 @@ class Live(unittest.TestCase):
         self.assertEqual(self.w.sessions(), ["s"])
         self.assertIn("  warren sessions delete s   delete it: nothing is left in it\n", self.complaints)
 
+    def test_what_is_refused_keeps_no_session(self):
+        run = self.begin("sh", "-c", "echo 1 > new; echo ready; read line")
+        for words in (("discard", "s", "--keep", "--yes", "/nonexistent"), ("apply", "s", "--keep", "/nonexistent"),
+                      ("discard", "s", "--keep")):
+            done = self.w.warren(*words)
+            self.assertEqual(done.returncode, 1, words)
+        self.apply()
+        self.go_on(run)
+        self.assertEqual(self.w.sessions(), [])
+
+    def test_a_session_stays_if_a_discard_during_its_run_keeps_it(self):
+        run = self.begin("sh", "-c", "echo 1 > new; echo ready; read line")
+        self.assertEqual(self.w.warren("discard", "s", "--keep", "--yes").returncode, 0)
+        self.go_on(run)
+        self.assertEqual(self.w.sessions(), ["s"])
+
     def test_what_was_only_there_for_a_while_keeps_no_session(self):
         done = self.w.run("--session", "s", "--", "sh", "-c", "echo x > scratch; rm scratch")
         self.assertIn("session 's' is deleted: nothing is left in it\n", done.stderr)

@@ -267,6 +267,7 @@ Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent&
   ApplyReport report;
   if (!args.has("dry-run")) report = WARREN_TRY(write_all(args, opened, changes, options, commits));
   else if (!changes.empty()) WARREN_TRY(rehearse_apply(opened.overlay, changes, options));
+  if (!args.has("dry-run")) WARREN_TRY(keep_session(args));
   print_applied(context, args, opened.overlay, changes, options.contents, report, questions, commits);
   Exit exit = Exit::kOk;
   for (const auto& [path, content] : options.contents) {
@@ -442,12 +443,14 @@ Result<Exit> run_apply(Context& context, const Arguments& given) {
   if (args.has("interactive") && !is_terminal(context.input))
     return Error(Code::kInvalid, "--interactive needs standard input to be a terminal");
   bool changes_agent = targets == 0 && !args.has("dry-run");
-  if (args.has("keep") && changes_agent) WARREN_TRY(keep_at_end(args.get("ID")));
   Exit exit = Exit::kOk;
   {
     RecoveredAgent recovered =
         WARREN_TRY(open_for_apply(context, args.get("ID"), changes_agent ? Use::kWrite : Use::kRead));
-    if (args.has("recover")) return end_recovery(context, recovered);
+    if (args.has("recover")) {
+      WARREN_TRY(keep_session(args));
+      return end_recovery(context, recovered);
+    }
     ReviewState unused;
     exit = WARREN_TRY(apply_selected(context, args, recovered.opened, targets, unused));
   }
@@ -538,7 +541,6 @@ Result<Exit> run_review(Context& context, const Arguments& given) {
   Arguments args = WARREN_TRY(with_session_and_paths(given, context.clock));
   args.add("interactive", "");
   args.add(kOnScreen, "");
-  if (args.has("keep")) WARREN_TRY(keep_at_end(args.get("ID")));
   ReviewState state;
   Result<Exit> done = review_once(context, args, state);
   // A refusal that is still there was not shown: then the review did not begin again.

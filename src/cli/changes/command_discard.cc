@@ -121,6 +121,7 @@ Result<Exit> discard_asked(Context& context, const Arguments& args) {
   std::vector<TreeChange> changes = WARREN_TRY(list_discarded(opened.overlay, filter));
   WARREN_TRY(check_patterns(patterns, changes));
   if (changes.empty()) {
+    WARREN_TRY(keep_session(args));
     context.out.line("nothing to discard");
     return Exit::kOk;
   }
@@ -128,6 +129,7 @@ Result<Exit> discard_asked(Context& context, const Arguments& args) {
   if (!WARREN_TRY(agrees_to_drop(context, args, dropped))) return Exit::kFailed;
   const std::vector<TreeChange>* as_listed = args.has("yes") ? nullptr : &listed;  // the user has agreed to that
   dropped.files = WARREN_TRY(discard_changes(opened.overlay, filter, opened.agent.get(), as_listed));
+  WARREN_TRY(keep_session(args));
   leave_uncounted(dropped.files, listed, changes);
   WARREN_TRY(leave_out_git(opened.overlay, dropped.files, patterns));
   context.out.print("discarded: {}\n", text_of(dropped));
@@ -136,7 +138,6 @@ Result<Exit> discard_asked(Context& context, const Arguments& args) {
 
 Result<Exit> run_discard(Context& context, const Arguments& given) {
   Arguments args = WARREN_TRY(with_session_and_paths(given, context.clock));
-  if (args.has("keep")) WARREN_TRY(keep_at_end(args.get("ID")));
   Exit exit = WARREN_TRY(discard_asked(context, args));
   if (exit == Exit::kOk) tidy_session(context, args);
   return exit;

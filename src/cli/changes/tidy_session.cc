@@ -10,9 +10,14 @@ namespace warren::cli {
 
 Option keep_option() { return {.name = "keep", .help = "keep the session even if nothing is left in it"}; }
 
+Status keep_session(const Arguments& args) {
+  if (!args.has("keep")) return Ok{};
+  return keep_at_end(args.get("ID")).within("keep the session at the end of its run");
+}
+
 void tidy_session(Context& context, const Arguments& args) {
   if (args.has("keep")) return;
-  Result<std::optional<FinishedSession>> removed = remove_if_finished(args.get("ID"), context.clock);
+  Result<std::optional<FinishedSession>> removed = remove_if_finished(args.get("ID"), IfKept::kRemove, context.clock);
   if (!removed.ok()) {
     warn_if_not(context, std::move(removed).take_error().within("delete the session, in which nothing is left"));
     return;
