@@ -276,7 +276,7 @@ Status Session::check_loss(Inode node) {
     bool is_affected = node == kRootInode ? !losses_.empty() || !reported_losses_.empty() : losses_.contains(node);
     if (!is_affected) return Ok{};
   }
-  if (NoWait::forbids_waiting()) return Error(Code::kBusy, "a loss is reported by a thread that may wait");
+  if (NoWait::forbids_waiting()) return Error(Code::kBusy, "reporting a loss may wait");
   report_losses();
   if (node == kRootInode) {
     std::map<Inode, Error> nodes = list_losses();
