@@ -187,7 +187,7 @@ class Merged(Git):
                 self.git("checkout", "-q", "--orphan", "elsewhere")  # other nodes, with newer times
                 self.git("rm", "-rfq", ".")
                 self.git("checkout", "-q", "merged")
-                self.warren("apply", f"session:{session}", "--keep", "--yes")
+                self.warren("apply", f"session:{session}", "--keep")
                 self.inside(after, session=session)
                 self.git("merge", "-q", f"warren/{session}")
                 names = old if change else new
@@ -198,6 +198,27 @@ class Merged(Git):
                 self.assertEqual((self.base / names[1]).read_bytes(), large)
                 self.git("add", "-A")
                 self.git("commit", "-q", "--allow-empty", "-m", "applied")
+
+    def test_a_question_remains_if_the_user_has_changed_what_was_renamed_back(self):
+        (self.base / "dir/two").write_text("two\n")
+        self.commit("two")
+        self.inside(f"git mv dir moved; {COMMIT} moved; mv moved dir", options=("--keep",))
+        (self.base / "dir/two").write_text("of the user\n")
+        for commit in (lambda: None, lambda: self.commit("of the user")):
+            commit()
+            done = self.world.warren("apply", "session:s", "--keep")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("1 file in the commits is not a change of this session: /dir/two", done.stderr + done.stdout)
+
+    def test_a_file_that_was_renamed_back_is_a_change_in_conflict(self):
+        self.inside(f"git mv file new; {COMMIT} moved; mv new file")
+        self.warren("apply", "session:s", "--keep", "--yes")
+        self.git("merge", "-q", "warren/s")
+        self.assertIn("A f /file  [conflict: it was deleted from the base]", self.warren("diff", "session:s"))
+        self.assertIn("conflict: /file: it was deleted from the base", self.world.warren("apply", "session:s").stderr)
+        self.assertEqual(self.files(), ["dir/inner", "new"])
+        self.warren("apply", "session:s", "--force", "--yes")
+        self.assertEqual(self.files(), ["dir/inner", "file"])
 
     def test_a_directory_that_was_renamed_again_before_the_merge_keeps_its_files(self):
         (self.base / "dir/two").write_text("two\n")

@@ -240,7 +240,7 @@ Result<CommitImport::Beyond> CommitImport::look_at_head(const std::vector<TreeCh
     candidates.emplace(name, Candidate{found->second, node});
   }
   beyond = WARREN_TRY(sort_candidates(candidates, is_behind));
-  WARREN_TRY(leave_out_renamed_back(beyond.taken_back));
+  WARREN_TRY(leave_out_renamed_back(beyond));
   beyond.foreign.insert(beyond.foreign.end(), on_others.begin(), on_others.end());
   if (common.status == 0 && !start_.empty()) beyond.reverted = WARREN_TRY(list_reverted(merge_base));
   return beyond;
@@ -364,23 +364,37 @@ Result<CommitImport::Beyond> CommitImport::sort_candidates(const std::unordered_
   return beyond;
 }
 
-// Of files that the agent has renamed back, the names in the commits: a merge removes the old names, which the session
-// shows from the base. If the new ones stayed removed in the session, the next apply would remove all there is.
-Status CommitImport::leave_out_renamed_back(std::vector<std::string>& taken_back) {
+// Of files in directories that the agent has renamed back, the names in the commits: a merge removes the old names,
+// which the session shows from the base. If the new ones stayed removed in the session, the next apply would remove all
+// there is. The old names are not work of others either, unless somebody has changed these files.
+Status CommitImport::leave_out_renamed_back(Beyond& beyond) {
   std::unordered_set<std::string> removed;
-  for (const std::string& path : taken_back) {
+  for (const std::string& path : beyond.taken_back) {
     if (!WARREN_TRY(find_shown(overlay_.merged, path))) removed.insert(path.substr(1));
   }
   if (removed.empty()) return Ok{};
   Renames renamed = WARREN_TRY(list_renamed(joined_, from_, head_));
   std::unordered_set<std::string> back;
+  std::vector<std::string> old_names;
   for (const auto& [from, to] : renamed) {
     if (!removed.contains(to)) continue;
     std::optional<Attributes> shown = WARREN_TRY(find_shown(overlay_.merged, "/" + from));
     std::optional<Attributes> own = WARREN_TRY(find_shown(overlay_.upper.fs(), "/" + from));
-    if (shown && !own) back.insert("/" + to);
+    if (!shown || own) continue;
+    back.insert("/" + to);
+    old_names.push_back(from);
   }
-  std::erase_if(taken_back, [&](const std::string& path) { return back.contains(path); });
+  std::erase_if(beyond.taken_back, [&](const std::string& path) { return back.contains(path); });
+  if (old_names.empty() || !WARREN_TRY(has_head(base_))) return Ok{};
+  std::unordered_set<std::string> changed = WARREN_TRY(list_uncommitted(old_names));
+  std::string committed =
+      WARREN_TRY(joined_.ask({"diff-tree", "-r", "-z", "--name-only", "--no-renames", from_, "HEAD"}));
+  for (std::string& name : split_at_nul(committed)) changed.insert(std::move(name));
+  std::unordered_set<std::string> unchanged;
+  for (const std::string& name : old_names) {
+    if (!changed.contains(name)) unchanged.insert("/" + name);
+  }
+  std::erase_if(beyond.foreign, [&](const std::string& path) { return unchanged.contains(path); });
   return Ok{};
 }
 

@@ -177,7 +177,7 @@ class CommitImport {
   Result<bool> has_in_base(const std::string& name);
   Result<std::string> find_arrival(const std::string& common);
   Result<Beyond> sort_candidates(const std::unordered_map<std::string, Candidate>& candidates, bool is_base_behind);
-  Status leave_out_renamed_back(std::vector<std::string>& taken_back);
+  Status leave_out_renamed_back(Beyond& beyond);
   Result<std::unordered_set<std::string>> list_applied();
   // All that the base does not have, one id on each line. What only its stash leads to is not published yet.
   Result<std::string> list_brought_commits();
