@@ -267,8 +267,8 @@ Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent&
   ApplyReport report;
   if (!args.has("dry-run")) report = WARREN_TRY(write_all(args, opened, changes, options, commits));
   else if (!changes.empty()) WARREN_TRY(rehearse_apply(opened.overlay, changes, options));
-  if (!args.has("dry-run")) WARREN_TRY(keep_session(args));
   print_applied(context, args, opened.overlay, changes, options.contents, report, questions, commits);
+  if (!args.has("dry-run")) WARREN_TRY(keep_session(args));
   Exit exit = Exit::kOk;
   for (const auto& [path, content] : options.contents) {
     if (!content.has_markers) continue;

@@ -129,10 +129,10 @@ Result<Exit> discard_asked(Context& context, const Arguments& args) {
   if (!WARREN_TRY(agrees_to_drop(context, args, dropped))) return Exit::kFailed;
   const std::vector<TreeChange>* as_listed = args.has("yes") ? nullptr : &listed;  // the user has agreed to that
   dropped.files = WARREN_TRY(discard_changes(opened.overlay, filter, opened.agent.get(), as_listed));
-  WARREN_TRY(keep_session(args));
   leave_uncounted(dropped.files, listed, changes);
   WARREN_TRY(leave_out_git(opened.overlay, dropped.files, patterns));
   context.out.print("discarded: {}\n", text_of(dropped));
+  WARREN_TRY(keep_session(args));
   return Exit::kOk;
 }
 
