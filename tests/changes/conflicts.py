@@ -135,6 +135,16 @@ class Conflicts(Case):
         self.w.warren("apply", "--force", self.w.id)
         self.assertEqual((self.read("d/new"), self.read("f")), ("n\n", "a\n"))
 
+    def test_what_cannot_be_forced_is_not_asked_about(self):
+        self.fill(d__a="1\n", f="1\n")
+        self.agent("mkdir d/made; echo n > d/made/new; echo a > f")
+        self.host("mv d aside; ln -s aside d")
+        said = self.talk(("apply", "--interactive", self.w.id), b"y\nq\n").decode()
+        self.assertIn("left: A d /d/made: the base has a link at '/d' now", said)
+        self.assertIn("left: A f /d/made/new: not possible without A d /d/made", said)
+        self.assertEqual(said.count("[y]es"), 1, said)
+        self.assertEqual((self.read("f"), os.listdir(self.base / "aside")), ("a\n", ["a"]))
+
     def test_conflict_a_file_that_the_host_replaced_by_a_directory(self):
         self.fill(a="1\n")
         self.write("/a", "agent\n")

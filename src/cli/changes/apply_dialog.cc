@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -234,7 +235,10 @@ class Dialog {
 
   Result<bool> run(const Selection& offered) {
     std::vector<ApplyConflict> conflicts = WARREN_TRY(find_conflicts(overlay_, all_));
-    for (const ApplyConflict& conflict : conflicts) why_.emplace(conflict.path, &conflict.why);
+    for (const ApplyConflict& conflict : conflicts) {
+      why_.emplace(conflict.path, &conflict.why);
+      if (!conflict.can_be_forced()) never_taken_.insert(conflict.path);
+    }
     WARREN_TRY(list_asked(offered));
     for (std::size_t i = 0; i < all_.size(); ++i) {
       if (is_decided_[i]) continue;
@@ -341,6 +345,11 @@ class Dialog {
   }
 
   Result<Decision> decide(std::size_t i) {
+    if (never_taken_.contains(all_[i].path)) {
+      context_.err.print("  left: {}: {}\n", context_.err.name(change_line(all_[i])), *find_conflict(i));
+      leave({i});
+      return Decision{};
+    }
     if (takes_rest_) {
       Remarks remarks = WARREN_TRY(remarks_of(overlay_, all_[i]));
       if (remarks.runs.empty()) {
@@ -372,6 +381,7 @@ class Dialog {
   Selection& chosen_;
   ApplyOptions& options_;
   std::unordered_map<std::string_view, const std::string*> why_;  // conflicts
+  std::unordered_set<std::string_view> never_taken_;              // of these, what no option of apply writes
   Needs needs_;
   std::vector<bool> is_decided_;  // or not to be asked about
   std::vector<bool> is_taken_;
