@@ -229,6 +229,29 @@ class Large(MountedCase):
         self.assertEqual((self.base / "big").read_bytes(), self.content)
         self.assertEqual(self.w.warren("fs", "other", "cat", "/big"), b"B" + applied[1:])
 
+    def check_apply_keeps(self, script):
+        """What another session, which is not running, has only in a file that the apply replaces or removes."""
+        self.content = b"begin" + b"x" * (LARGE - 8) + b"end"
+        (self.w.base / "sub").mkdir()
+        (self.w.base / "sub" / "big").write_bytes(self.content)
+        for session, command in (("other", "printf B | dd of=sub/big bs=1 seek=7 conv=notrunc"), ("fix", script)):
+            done = self.w.run("run", "--session", session, "--", "sh", "-ec", command, cwd=self.w.base)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.w.warren("apply", "--yes", "fix")
+        self.assertEqual(self.w.warren("fs", "other", "cat", "/sub/big"), self.content[:7] + b"B" + self.content[8:])
+        self.assertIn("conflict: /sub/big: ", self.w.fails("apply", "other"))
+        self.w.warren("apply", "--force", "other")
+        self.assertEqual((self.w.base / "sub" / "big").read_bytes(), self.content[:7] + b"B" + self.content[8:])
+
+    def test_an_apply_keeps_what_another_session_has_only_in_the_file_that_it_replaces(self):
+        self.check_apply_keeps("echo short > sub/big")
+
+    def test_an_apply_keeps_what_another_session_has_only_in_the_file_that_it_edits(self):
+        self.check_apply_keeps("printf A | dd of=sub/big bs=1 conv=notrunc")
+
+    def test_an_apply_keeps_what_another_session_has_only_in_a_directory_that_it_removes(self):
+        self.check_apply_keeps("rm -r sub")
+
     def test_without_its_base_what_is_complete_can_be_written_elsewhere(self):
         self.start(LARGE)
         (self.point / "new").write_text("new\n")

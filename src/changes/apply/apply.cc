@@ -18,6 +18,7 @@
 #include "changes/apply/staging.h"
 #include "changes/compare.h"
 #include "changes/conflicts.h"
+#include "changes/undo/keep_parts.h"
 #include "changes/undo/undo.h"
 #include "changes/upper/drop_applied.h"
 #include "fs/path_ops.h"
@@ -143,6 +144,7 @@ Result<std::vector<std::string>> prepare_apply(Agent& agent, HostTree& base, Sta
     WARREN_TRY(keep_own(*agent.overlay(), options.contents, *record.intent));
   }
   WARREN_TRY(prepare_to_keep(base, record));
+  WARREN_TRY(keep_parts_of_others(record, agent.store().clock()));
   WARREN_TRY(put_record(record));
   WARREN_TRY(put_intent_on_record(agent, changes, record));
   record.state = ApplyState::kPerforming;

@@ -7,6 +7,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include <sys/stat.h>
+
 #include "agent/sessions.h"
 #include "base/limits.h"
 #include "base/path.h"
@@ -33,9 +35,12 @@ class LeavingFiles {
       bool is_replaced = step.kind == StepKind::kReplace || step.kind == StepKind::kOverwrite;
       bool is_removed = step.kind == StepKind::kTakeOut && !returning.contains(step.slot);
       if (is_replaced) nodes_.insert(step.old_node.inode);
-      if (is_replaced || is_removed) paths_.insert(step.path);
+      if (is_replaced || is_removed) add(step);
     }
   }
+
+  // If not, no agent has to be opened.
+  bool may_have_large() const { return may_have_large_; }
 
   bool has(const Origin& origin) const {
     if (nodes_.contains(origin.seen->inode.value & ~kBaseBit))
@@ -47,8 +52,14 @@ class LeavingFiles {
   }
 
  private:
+  void add(const Step& step) {
+    paths_.insert(step.path);
+    may_have_large_ |= S_ISDIR(step.old_node.type) || step.old_node.size > limits::kCopyWholeBytes;
+  }
+
   std::unordered_set<std::uint64_t> nodes_;
   std::unordered_set<std::string> paths_;
+  bool may_have_large_ = false;
 };
 
 Result<std::vector<Origin>> list_large(UpperLayer& upper) {
@@ -95,9 +106,8 @@ Result<bool> keep_some(const AgentOverlay& overlay, const Origin& origin) {
   return !ranges.empty();
 }
 
-Status keep_parts_of(OverlayAgent& opened, const ApplyRecord& undo) {
-  if (opened.overlay.base_path != undo.base) return Ok{};
-  LeavingFiles leaving(*undo.intent);
+Status keep_parts_of(OverlayAgent& opened, const ApplyRecord& record, const LeavingFiles& leaving) {
+  if (opened.overlay.base_path != record.base) return Ok{};
   std::vector<Origin> large = WARREN_TRY(list_large(opened.overlay.upper));
   for (const Origin& origin : large) {
     if (!leaving.has(origin)) continue;
@@ -112,13 +122,14 @@ Status keep_parts_of(OverlayAgent& opened, const ApplyRecord& undo) {
   return opened.agent->close();
 }
 
-// One that cannot be opened does not stop the undo: it belongs to another agent, and may be damaged.
-Status keep_parts_of_session(const SessionInfo& session, const ApplyRecord& undo, Clock& clock) {
+// One that cannot be opened stops nothing: it belongs to another agent, and may be damaged.
+Status keep_parts_of_session(const SessionInfo& session, const ApplyRecord& record, const LeavingFiles& leaving,
+                             Clock& clock) {
   std::optional<std::string> file = WARREN_TRY(find_session_file(session.id));
-  if (!file || *file == undo.agent) return Ok{};
+  if (!file || *file == record.agent) return Ok{};
   Result<OverlayAgent> opened = open_overlay(*file, OpenMode::kReadWrite, clock);
   if (!opened.ok()) return Ok{};
-  return keep_parts_of(*opened, undo).within("session " + quote(session.id));
+  return keep_parts_of(*opened, record, leaving).within("session " + quote(session.id));
 }
 
 }  // namespace
@@ -126,11 +137,17 @@ Status keep_parts_of_session(const SessionInfo& session, const ApplyRecord& undo
 Status keep_parts(const ApplyRecord& undo, Clock& clock) {
   if (WARREN_TRY(has_its_agent(undo, clock))) {
     OverlayAgent opened = WARREN_TRY(open_overlay(undo.agent, OpenMode::kReadWrite, clock));
-    WARREN_TRY(keep_parts_of(opened, undo));
+    WARREN_TRY(keep_parts_of(opened, undo, LeavingFiles(*undo.intent)));
   }
+  return keep_parts_of_others(undo, clock);
+}
+
+Status keep_parts_of_others(const ApplyRecord& apply, Clock& clock) {
+  LeavingFiles leaving(*apply.intent);
+  if (!leaving.may_have_large()) return Ok{};
   std::vector<SessionInfo> sessions = WARREN_TRY(list_sessions());
   for (const SessionInfo& session : sessions) {
-    if (session.base == undo.base) WARREN_TRY(keep_parts_of_session(session, undo, clock));
+    if (session.base == apply.base) WARREN_TRY(keep_parts_of_session(session, apply, leaving, clock));
   }
   return Ok{};
 }

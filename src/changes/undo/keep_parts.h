@@ -1,4 +1,4 @@
-// Large files of sessions that are read in part from a file that an undo is about to replace.
+// Large files of agents that are read in part from a file of the base that an apply or an undo is about to replace.
 #pragma once
 
 #include "base/clock.h"
@@ -12,5 +12,8 @@ namespace warren {
 // longer exists; if it cannot be opened, nothing is known of these files, and no step must be performed. Does the same
 // for the sessions of the same base that can be opened.
 Status keep_parts(const ApplyRecord& undo, Clock& clock);
+
+// Before the steps of an apply: the same for the sessions of the base, except the agent that is applied.
+Status keep_parts_of_others(const ApplyRecord& apply, Clock& clock);
 
 }  // namespace warren
