@@ -491,6 +491,69 @@ class Names(Case):
         self.merge("a", "b", "--conflict=second")
         self.assertEqual(self.change("a-b", "stat -c %F z/empty/fifo"), "fifo\n")
 
+    def check_first(self, of_a, of_b, conflict, tree):
+        """If the first wins, what it has keeps its name, whatever the second has put there."""
+        self.change("a", of_a)
+        self.change("b", of_b)
+        done = self.merge("a", "b", "--conflict=first")
+        self.assertIn(f"conflict: {conflict}: the version of 'a' was taken\n", done.stderr)
+        self.assertEqual(self.tree("a-b"), tree)
+
+    def test_a_file_that_the_second_moved_to_a_united_directory_keeps_its_name(self):
+        (self.base / "n").write_text("n\n")
+        self.check_first("mkdir z; echo mine > z/deep; rm -r d", "mv e/deep/three e/three; rmdir e/deep; mv e z; mv n z/deep; echo new > n; rm -r d",
+                         "/n: 'b' renamed it to '/z/deep', where 'a' has something else",
+                         ["n n", "z/ 755", "z/deep mine", "z/empty/ 700", "z/three e/deep/three", "z/x e/x"])
+
+    def test_a_directory_that_the_second_moved_to_a_united_directory_keeps_its_name(self):
+        self.check_first("mkdir z; echo mine > z/d; rm -r e/deep", "mv e z; mv d z/d; mkdir d; echo new > d/new; rm -r z/deep",
+                         "/d: 'b' renamed it to '/z/d', where 'a' has something else",
+                         ["d/ 755", "d/empty/ 700", "d/new new", "d/one d/one", "d/two d/two", "d/x d/x",
+                          "z/ 755", "z/d mine", "z/empty/ 700", "z/x e/x"])
+
+    def test_new_content_under_its_old_name_does_not_replace_a_file_that_stays(self):
+        for name in ("", "d/"):
+            self.setUp()
+            self.check_nothing_is_lost(f"echo mine > {name}z", f"cp d/x new; mv d/x {name}z; sed -i s/x/new/ new; mv new d/x; rm -r e",
+                                       f"/d/x: 'b' renamed it to '/{name}z', where 'a' has something else: its name stays", ["d/x", "mine"])
+
+    def test_both_versions_of_a_file_that_has_no_place(self):
+        (self.base / "blob").write_bytes(b"\0base")
+        self.change("a", "mkdir z; echo mine > z/blob; printf '\\0a' > blob")
+        self.change("b", "mv e z; mv blob z/blob; printf '\\0b' > z/blob; echo new > blob")
+        done = self.merge("a", "b", "--conflict=markers", status=1)
+        self.assertNotIn("warren-merge", done.stderr)
+        self.assertEqual(self.change("a-b", "cat z/blob blob; cat blob~b*; ls -A | grep -c warren-merge || :").replace("\0", "0"),
+                         "mine\n0anew\n0b0\n")
+
+    def test_a_file_in_a_directory_that_the_first_moved_stays(self):
+        for of_b, left_out in (("mkdir n; echo new > n/x", "/n/x: both added it, with different lines"),
+                               ("mkdir -p n/x; echo new > n/x/y", "/n/x: it is a directory in 'b' only")):
+            self.setUp()
+            self.check_nothing_is_lost("mv e n", of_b, f"{left_out}: it was left out", ["e/x"])
+
+    def test_special_files_stay_with_the_first_and_keep_their_inode(self):
+        for name in ("d/fifo", "fifo", "free"):
+            os.mkfifo(self.base / name)
+        self.change("a", "mv d d-a; echo mine > fifo2")
+        self.change("b", "rm -r d; mv fifo fifo2; mv free e/free")
+        done = self.merge("a", "b", "--conflict=first")
+        self.assertIn("conflict: /fifo: 'b' renamed it to '/fifo2', where 'a' has something else: the version of 'a' was taken\n", done.stderr)
+        self.assertEqual(self.change("a-b", "stat -c %F d-a/fifo fifo e/free; cat fifo2"), "fifo\n" * 3 + "mine\n")
+        self.assertIn("R ? /free -> /e/free", self.diff("a-b"))
+
+    def test_the_mode_of_a_deleted_directory_is_not_given_to_another_one(self):
+        self.change("a", "rm -r d; mv e d")
+        self.change("b", "chmod 700 d")
+        self.assertIn("conflict: /d: 'a' deleted it, 'b' changed its mode, owner or attributes\n", self.merge("a", "b", status=1).stderr)
+        self.merge("a", "b", "--conflict=second", status=1)
+        self.assertEqual(self.change("a-b", "stat -c %a d"), "755\n")
+
+    def test_an_empty_directory_without_a_place_is_named(self):
+        self.change("a", "rm -r d; echo mine > d")
+        self.change("b", "mkdir d/made")
+        self.assertIn("conflict: /d/made: 'a' has something else there\n", self.merge("a", "b", status=1).stderr)
+
 
 class Random(Case):
     """Seeded changes of two agents."""
@@ -585,21 +648,6 @@ for path in sorted(pathlib.Path(".").rglob("*")):
             self.assertEqual(self.change("a-b", names), self.change("b", names), f"seed {seed}")
             self.assertEqual(self.listing("a-b"), self.listing("b-a"), f"seed {seed}")
             self.w.warren("sessions", "delete", "--yes", "a", "b", "a-b", "b-a")
-
-    def test_nothing_is_lost_if_both_rename(self):
-        self.make_directories()
-        contents = {path.read_text(errors="replace") for path in self.base.rglob("*") if path.is_file()}
-        for seed in self.SEEDS:
-            for number, session in enumerate("ab"):
-                self.run_in(session, f"open('of_{session}', 'w').close(){self.RENAMES}", 2 * seed + number)
-            for how in ("first", "second", "markers"):
-                done = self.w.warren("merge", "a", "b", f"--conflict={how}", "--into", how)
-                self.assertIn(done.returncode, (0, 1), done.stderr)
-                shown = self.change(how, "find . -type f -print0 | xargs -0 cat; find .")
-                for content in contents:
-                    self.assertIn(content, shown, f"seed {seed}, {how}: {done.stderr}")
-                self.assertNotIn("warren-merge", shown + done.stderr)
-            self.w.warren("sessions", "delete", "--yes", "a", "b", "first", "second", "markers")
 
     def test_both_together_are_as_one_after_the_other(self):
         for directory in ("x.a", "x.b", "shared/y.a", "shared/y.b"):

@@ -27,7 +27,10 @@ bool is_special(const std::optional<Attributes>& node) {
 Result<SessionMerge> SessionMerger::run(const std::vector<TreeChange>& theirs) {
   WARREN_TRY(read_first());
   for (const TreeChange& change : theirs) {
-    if (change.kind == TreeChangeKind::kRenamed) their_moves_.emplace(change.path, change.base_path);
+    if (change.kind == TreeChangeKind::kRenamed) {
+      their_moves_.emplace(change.path, change.base_path);
+      their_names_.emplace(change.base_path, change.path);
+    }
     if (change.kind == TreeChangeKind::kAdded && change.after->is_directory()) added_dirs_.insert(change.path);
   }
   std::vector<ChangedFile> files = WARREN_TRY(list_changed_files(second_, theirs));  // deletions first
@@ -45,7 +48,7 @@ Result<SessionMerge> SessionMerger::run(const std::vector<TreeChange>& theirs) {
   WARREN_TRY(remove_left_dirs(theirs));
   for (const TreeChange& change : theirs) {
     bool is_dir = change.before && change.after && change.after->is_directory() && change.is_metadata_changed;
-    if (is_dir) WARREN_TRY(take_metadata(change, place_of_path(change.path)));
+    if (is_dir) WARREN_TRY(take_dir_metadata(change));
   }
   return std::move(report_);
 }
@@ -104,8 +107,8 @@ Result<std::optional<Attributes>> SessionMerger::find_base_node(std::string_view
   return find(place_of(base_path));
 }
 
-SessionMerger::Keep SessionMerger::settle(std::string path, std::string why) {
-  SessionConflict conflict{.path = std::move(path), .why = std::move(why), .outcome = {}};
+SessionMerger::Keep SessionMerger::settle(const std::string& path, std::string why) {
+  SessionConflict conflict{.path = shown(path), .why = std::move(why), .outcome = {}};
   Keep keep = Keep::kFirst;
   if (options_.on_conflict == OnMergeConflict::kMark) {
     keep = Keep::kBoth;
@@ -125,6 +128,11 @@ void SessionMerger::leave_out(std::string_view outcome) {
   if (options_.on_conflict == OnMergeConflict::kFirst) return;
   last().is_settled = false;
   if (options_.on_conflict != OnMergeConflict::kReport) last().outcome = outcome;
+}
+
+void SessionMerger::say_left_out(const std::string& goal) {
+  settle(goal, fmt::format("{} has something else there", quote(options_.first)));
+  leave_out("it was left out");
 }
 
 // Directories.
@@ -194,7 +202,10 @@ Status SessionMerger::take_dirs_of(const TreeChange& change) {
                 if (is_file_or_link(entry.attributes) || entry.path == change.path) return WalkNext::kContinue;
                 if (their_moves_.contains(entry.path)) return WalkNext::kSkip;
                 std::string goal = place_of_path(entry.path);
-                if (WARREN_TRY(find(goal)) || !WARREN_TRY(make_parents(goal))) return WalkNext::kContinue;
+                if (WARREN_TRY(find(goal)) || !WARREN_TRY(make_parents(goal))) {
+                  if (!entry.attributes.is_directory()) say_left_out(goal);
+                  return WalkNext::kContinue;
+                }
                 WARREN_TRY(copy_node(second_.merged, entry.path, entry.attributes, first_.merged, goal));
                 forget();
                 return WalkNext::kContinue;
@@ -209,13 +220,16 @@ Status SessionMerger::take_added_dir(const TreeChange& change) {
   if (there && there->is_directory()) return Ok{};
   if (there) {
     Keep keep = settle(goal, fmt::format("it is a directory in {} only", quote(options_.second)));
-    bool is_moved_there = was_moved_to(goal);
-    if (is_moved_there) leave_out("it was left out");
-    if (keep != Keep::kSecond || is_moved_there) return Ok{};
+    bool is_other = WARREN_TRY(is_another_file(goal));
+    if (is_other) leave_out("it was left out");
+    if (keep != Keep::kSecond || is_other) return Ok{};
     WARREN_TRY(unlink(first_.merged, goal));
     forget();
   }
-  if (!WARREN_TRY(make_parents(goal))) return Ok{};  // what is below it says so
+  if (!WARREN_TRY(make_parents(goal))) {
+    if (WARREN_TRY(read_dir_plus(second_.merged, change.path)).empty()) say_left_out(goal);
+    return Ok{};  // otherwise what is below it says so
+  }
   WARREN_TRY(copy_node(second_.merged, change.path, *change.after, first_.merged, goal));
   forget();
   ++report_.taken;
@@ -244,6 +258,16 @@ Status SessionMerger::remove_left_dirs(const std::vector<TreeChange>& theirs) {
     deleted_.insert(change->base_path);
     ++report_.taken;
   }
+  return Ok{};
+}
+
+Status SessionMerger::take_dir_metadata(const TreeChange& change) {
+  std::string at = place_of_path(change.path);
+  if (!is_deleted(change.base_path)) return take_metadata(change, at);
+  if (change.kind == TreeChangeKind::kRenamed) return Ok{};  // it was brought back, or not
+  settle(at, fmt::format("{} deleted it, {} changed its mode, owner or attributes", quote(options_.first),
+                         quote(options_.second)));
+  leave_out("it stays deleted");
   return Ok{};
 }
 
@@ -300,9 +324,10 @@ Status SessionMerger::take_added(const Job& job) {
   if (ours) {
     bool are_files = ours->is_file() && theirs.is_file();
     if (!are_files) return choose(job, fmt::format("{} has something else there", quote(options_.first)));
-    // The base may lack it only now: the agent did see it then.
+    // The base may lack it only now: the agent did see it then. Not if it has moved that file, and it stays here.
     std::optional<std::string> seen;
-    if (job.file.change != nullptr) seen = WARREN_TRY(find_kept(second_, *job.file.change));
+    bool is_other = stays_.contains(base_of_first(job.goal));
+    if (job.file.change != nullptr && !is_other) seen = WARREN_TRY(find_kept(second_, *job.file.change));
     return merge_contents(job, seen.value_or(""), fmt::format("{} has another one", quote(options_.first)));
   }
   if (!WARREN_TRY(make_parents(job.goal))) {
@@ -337,11 +362,10 @@ Status SessionMerger::take_changed(const Job& given) {
 Status SessionMerger::bring_back_file(const Job& job) {
   Keep keep =
       settle(job.goal, fmt::format("{} deleted it, {} changed it", quote(options_.first), quote(options_.second)));
-  bool is_free = !WARREN_TRY(find(job.goal))
-  .has_value();
+  std::optional<Attributes> there = WARREN_TRY(find(job.goal));
   if (keep == Keep::kFirst) return Ok{};
-  if (!is_free && keep == Keep::kBoth) return put_beside(job, job.goal, last());
-  if (!is_free || !WARREN_TRY(make_parents(job.goal))) {
+  if (there && keep == Keep::kBoth) return put_beside(job, job.goal, last());
+  if (there || !WARREN_TRY(make_parents(job.goal))) {
     leave_out("it was left out");
     return Ok{};
   }
@@ -359,7 +383,12 @@ Status SessionMerger::move_to_goal(Job& job) {
   if (job.at == job.goal) return Ok{};
   const std::string& base_path = job.file.before->path;
   std::string goal = std::exchange(job.goal, job.at);
-  if (!WARREN_TRY(may_move({.base_path = base_path, .at = job.at, .goal = goal, .is_dir = false}))) return Ok{};
+  if (!WARREN_TRY(may_move({.base_path = base_path, .at = job.at, .goal = goal, .is_dir = false}))) {
+    if (!find_shelved(job.at)) return Ok{};
+    WARREN_TRY(return_home(base_path));
+    job.goal = job.at = place_of(base_path);
+    return Ok{};
+  }
   WARREN_TRY(move_file(base_path, job.at, goal));
   job.goal = std::move(goal);
   if (job.file.change == nullptr || !job.file.change->is_content_changed) ++report_.taken;
@@ -393,22 +422,35 @@ Status SessionMerger::take_content(const Job& job) {
 Status SessionMerger::remove_special(const TreeChange& change) {
   if (!is_special(change.before)) return Ok{};
   std::optional<Attributes> ours = WARREN_TRY(find_base_node(change.base_path));
-  if (!is_special(ours) || is_touched(change.base_path)) return Ok{};
+  bool stays = is_touched(change.base_path) || is_at_or_below_one(change.base_path, kept_dirs_);
+  if (!is_special(ours) || stays || change.kind == TreeChangeKind::kRenamed) return Ok{};
   forget();
   return unlink(first_.merged, place_of(change.base_path));
 }
 
 Status SessionMerger::add_special(const TreeChange& change) {
   if (!is_special(change.after)) return Ok{};
+  if (change.kind == TreeChangeKind::kRenamed && is_special(WARREN_TRY(find_base_node(change.base_path))))
+    return move_special(change);
   std::string goal = goal_of(change.path);
   if (WARREN_TRY(find(goal)) || !WARREN_TRY(make_parents(goal))) {
-    settle(goal, fmt::format("{} has something else there", quote(options_.first)));
-    leave_out("it was left out");
+    say_left_out(goal);
     return Ok{};
   }
   ++report_.taken;
   forget();
   return copy_node(second_.merged, change.path, *change.after, first_.merged, goal);
+}
+
+Status SessionMerger::move_special(const TreeChange& change) {
+  std::string at = place_of(change.base_path);
+  std::string goal = goal_of(change.path);
+  if (at == goal || stays_.contains(change.base_path)) return Ok{};
+  if (WARREN_TRY(may_move({.base_path = change.base_path, .at = at, .goal = goal, .is_dir = false}))) {
+    ++report_.taken;
+    return move_file(change.base_path, at, goal);
+  }
+  return find_shelved(at) ? return_home(change.base_path) : Status(Ok{});
 }
 
 }  // namespace warren

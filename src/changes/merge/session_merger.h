@@ -60,6 +60,7 @@ class SessionMerger {
   Status bring_back_dir(const TreeChange& change);
   Status take_dirs_of(const TreeChange& change);
   Status take_added_dir(const TreeChange& change);
+  Status take_dir_metadata(const TreeChange& change);
   Status remove_left_dirs(const std::vector<TreeChange>& theirs);
   Result<bool> remove_if_empty(const std::string& dir);
   Result<bool> make_parents(const std::string& path);  // false: something that is not a directory is in the way
@@ -71,7 +72,13 @@ class SessionMerger {
   Status return_blocked(const std::vector<TreeChange>& theirs);
   Status clear_shelf();
   std::string home_of(const std::string& home) const;
+  struct Shelved {
+    std::string base_path;
+    std::string_view below;  // the rest of the path; "" for what was lifted itself
+  };
+  std::optional<Shelved> find_shelved(const std::string& path) const;
   std::string shown(const std::string& path) const;
+  std::optional<std::string> final_place_of(std::string path) const;
   Status return_home(const std::string& base_path);
   Status put_back(const std::string& base_path, std::string home);
   struct Move {
@@ -81,17 +88,19 @@ class SessionMerger {
     bool is_dir = false;
   };
   Result<std::string> find_obstacle(const Move& move, bool may_unite);
+  Result<std::string> find_in_the_way(const std::string& goal, bool may_unite);
   Result<bool> may_move(const Move& move);
   Status move_file(const std::string& base_path, const std::string& from, const std::string& goal);
   Status move_dir(const std::string& from, const std::string& goal);
   Status unite_child(const std::string& from, const std::string& goal, bool is_dir);
-  bool was_moved_to(const std::string& path) const;
+  Result<bool> is_another_file(const std::string& path);
   std::string base_of_first(const std::string& path) const;
   void follow(const std::string& from, const std::string& goal);
   void note_moved(const std::string& base_path, const std::string& from, const std::string& goal);
 
   Status remove_special(const TreeChange& change);
   Status add_special(const TreeChange& change);
+  Status move_special(const TreeChange& change);
   Status take_file(const ChangedFile& file);
   bool is_placed_by_second(const ChangedFile& file) const;
   Status take_deleted(const Job& job);
@@ -116,9 +125,10 @@ class SessionMerger {
   Status put_beside(const Job& job, const std::string& path, SessionConflict& conflict);
 
   // Records a conflict and returns what to do about it.
-  Keep settle(std::string path, std::string why);
+  Keep settle(const std::string& path, std::string why);
   // The conflict last recorded: the second agent's version has no place, so it was neither taken nor kept.
   void leave_out(std::string_view outcome);
+  void say_left_out(const std::string& goal);
   SessionConflict& last() { return report_.conflicts.back(); }
   // Where neither the content of both can be kept nor merged: one of both, or with kMark both side by side.
   Status choose(const Job& job, std::string_view why);
@@ -130,6 +140,7 @@ class SessionMerger {
   SessionMerge report_;
   Moves moves_;             // base path → path in the first agent, now
   Moves their_moves_;       // path in the second agent → base path
+  Moves their_names_;       // the reverse
   Moves dirs_;              // directories that the second added or renamed → where
   Paths added_dirs_;        // of the second agent
   Paths touched_;           // base paths that the first has changed, moved or deleted
@@ -140,8 +151,9 @@ class SessionMerger {
   Paths stays_;             // base paths whose new name by the second is not taken, which was reported
   std::map<std::string, Attributes, std::less<>> removed_;  // directories of the first that are gone
   std::string shelf_;                                       // "" if there is none
-  Moves homes_;      // base path of what was lifted → path in the first agent before
-  Moves lifted_at_;  // the reverse
+  Moves homes_;                     // base path of what was lifted → path in the first agent before
+  Moves lifted_at_;                 // the reverse
+  std::vector<std::string> slots_;  // base paths of what was lifted, by its name on the shelf
   std::unordered_map<std::uint64_t, std::string> written_;  // added files with several names → the first one
 };
 

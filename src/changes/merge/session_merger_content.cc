@@ -64,7 +64,7 @@ Status SessionMerger::merge_contents(const Job& job, const std::optional<std::st
     last().outcome = "both versions are between conflict markers";
     last().has_second = true;
   } else {
-    report_.merged.push_back(job.goal);
+    report_.merged.push_back(shown(job.goal));
   }
   forget();
   WARREN_TRY(write_file(first_.merged, job.goal, as_bytes(merged.text)));
@@ -96,12 +96,12 @@ Status SessionMerger::choose(const Job& job, std::string_view why) {
   return keep == Keep::kSecond ? replace_theirs(job) : put_beside(job, job.goal, last());
 }
 
-// The second agent's version wins, but not over all that is in a directory, or over another file that the first agent
-// has moved there and the second has somewhere else.
+// The second agent's version wins, but not over all that is in a directory, or over another file, which the second has
+// somewhere else.
 Status SessionMerger::replace_theirs(const Job& job) {
   std::optional<Attributes> ours = WARREN_TRY(find(job.goal));
   bool is_directory = ours && ours->is_directory();
-  bool is_other = !job.file.before && was_moved_to(job.goal);
+  bool is_other = !job.file.before && WARREN_TRY(is_another_file(job.goal));
   if (!is_directory && !is_other) return replace(job, job.goal);
   leave_out("it was left out");
   return Ok{};

@@ -1,11 +1,13 @@
 // Where the files and directories of the base go that the second agent has renamed.
 //
 // If the second agent uses an old name again (it has exchanged two files, or has put a new directory in place of one
-// that it has renamed), no order of renames is right. So all of them are first moved to a directory of ours, the shelf.
+// that it has renamed), no order of renames is right. So what it alone has renamed is first moved to a directory of
+// ours, the shelf.
 #include <algorithm>
 
 #include <fmt/format.h>
 
+#include "base/ascii.h"
 #include "base/below.h"
 #include "base/path.h"
 #include "changes/apply/copy_node.h"
@@ -28,15 +30,13 @@ std::string renamed_to(const std::string& who, const std::string& goal) {
 // In the directory of a node that the second agent has moved away or deleted, perhaps under a new name of that
 // directory.
 Result<bool> SessionMerger::uses_names_again(const std::vector<TreeChange>& theirs) {
-  Moves in_second;
-  for (const auto& [path, base_path] : their_moves_) in_second.emplace(base_path, path);
   TreeFinder finder(second_.merged);
   for (const TreeChange& change : theirs) {
     bool is_free = change.kind == TreeChangeKind::kRenamed ||
                    (change.kind == TreeChangeKind::kDeleted && change.before->is_directory());
     if (!is_free) continue;
     SplitParent parts = split_parent(change.base_path);
-    if (WARREN_TRY(finder.find(join_path(moved_path(in_second, parts.parent), parts.name)))) return true;
+    if (WARREN_TRY(finder.find(join_path(moved_path(their_names_, parts.parent), parts.name)))) return true;
   }
   return false;
 }
@@ -65,10 +65,10 @@ Status SessionMerger::lift_renamed(const std::vector<TreeChange>& theirs) {
       homes_.emplace(change.base_path, place_of(change.base_path));
   }
   for (const auto& [base_path, home] : homes_) lifted_at_.emplace(home, base_path);
-  std::size_t number = 0;
   for (auto home = homes_.begin(); home != homes_.end();) {
     std::string from = place_of(home->first);
-    std::string to = fmt::format("{}/{}", shelf_, number++);
+    std::string to = fmt::format("{}/{}", shelf_, slots_.size());
+    slots_.push_back(home->first);
     forget();
     Status moved = rename(first_.merged, from, to, RenameMode::kNoReplace);
     if (moved.ok()) {
@@ -92,14 +92,31 @@ std::string SessionMerger::home_of(const std::string& home) const {
   return home;
 }
 
+std::optional<SessionMerger::Shelved> SessionMerger::find_shelved(const std::string& path) const {
+  if (shelf_.empty() || path.size() <= shelf_.size() || !is_at_or_below(path, shelf_)) return std::nullopt;
+  std::string_view rest = std::string_view(path).substr(shelf_.size() + 1);
+  std::size_t end = std::min(rest.find('/'), rest.size());
+  std::optional<std::size_t> slot = parse_number<std::size_t>(rest.substr(0, end));
+  if (!slot || *slot >= slots_.size()) return std::nullopt;
+  return Shelved{.base_path = slots_[*slot], .below = rest.substr(end)};
+}
+
 // A path in the first agent as the user knows it.
 std::string SessionMerger::shown(const std::string& path) const {
-  if (shelf_.empty() || !is_at_or_below(path, shelf_)) return path;
-  for (const auto& [base_path, home] : homes_) {
-    std::string at = place_of(base_path);
-    if (is_at_or_below(path, at)) return shown(home_of(home) + path.substr(at.size()));
+  std::optional<Shelved> shelved = find_shelved(path);
+  if (!shelved) return path;
+  return shown(home_of(homes_.find(shelved->base_path)->second) + std::string(shelved->below));
+}
+
+// Where a path in the first agent will be once all that was lifted has its new name. nullopt if that is nowhere: the
+// directories of both agents would be inside each other.
+std::optional<std::string> SessionMerger::final_place_of(std::string path) const {
+  for (std::size_t steps = 0; steps <= slots_.size(); ++steps) {
+    std::optional<Shelved> shelved = find_shelved(path);
+    if (!shelved) return path;
+    path = goal_of(their_names_.find(shelved->base_path)->second) + std::string(shelved->below);
   }
-  return path;
+  return std::nullopt;
 }
 
 Status SessionMerger::return_home(const std::string& base_path) {
@@ -154,19 +171,28 @@ Status SessionMerger::clear_shelf() {
 
 // Moves.
 
-// What is in the way; "" if nothing is.
+// What is in the way; "" if nothing is. A goal in a directory on the shelf is looked at where that directory will be,
+// too: it may be united with one of the first agent's.
 Result<std::string> SessionMerger::find_obstacle(const Move& move, bool may_unite) {
-  std::string said = renamed_to(options_.second, shown(move.goal));
-  if (move.is_dir && is_at_or_below(move.goal, move.at))
-    return fmt::format("{}, which is inside it in {}", said, quote(options_.first));
-  std::optional<Attributes> there = WARREN_TRY(find(move.goal));
+  std::optional<std::string> final_goal = final_place_of(move.goal);
+  bool is_inside_itself = move.is_dir && (!final_goal || is_at_or_below(move.goal, move.at));
+  std::string obstacle;
+  if (is_inside_itself) obstacle = fmt::format("which is inside it in {}", quote(options_.first));
+  if (obstacle.empty()) obstacle = WARREN_TRY(find_in_the_way(move.goal, may_unite));
+  if (obstacle.empty() && final_goal && *final_goal != move.goal)
+    obstacle = WARREN_TRY(find_in_the_way(*final_goal, may_unite));
+  if (obstacle.empty()) return obstacle;
+  return fmt::format("{}, {}", renamed_to(options_.second, final_goal.value_or(shown(move.goal))), obstacle);
+}
+
+Result<std::string> SessionMerger::find_in_the_way(const std::string& goal, bool may_unite) {
+  std::optional<Attributes> there = WARREN_TRY(find(goal));
   if (there && !(may_unite && there->is_directory()))
-    return fmt::format("{}, where {} has something else", said, quote(options_.first));
-  for (std::string_view dir = split_parent(move.goal).parent; dir != "/"; dir = split_parent(dir).parent) {
+    return fmt::format("where {} has something else", quote(options_.first));
+  for (std::string_view dir = split_parent(goal).parent; dir != "/"; dir = split_parent(dir).parent) {
     std::optional<Attributes> above = WARREN_TRY(find(dir));
     if (above && above->is_directory()) break;
-    if (above)
-      return fmt::format("{}, and a directory above that is something else in {}", said, quote(options_.first));
+    if (above) return fmt::format("and a directory above that is something else in {}", quote(options_.first));
   }
   return std::string();
 }
@@ -271,9 +297,15 @@ std::string SessionMerger::base_of_first(const std::string& path) const {
   return base_path;
 }
 
-// Whether a node of the base is there, under another name than in the base.
-bool SessionMerger::was_moved_to(const std::string& path) const {
-  return std::ranges::any_of(moves_, [&](const auto& move) { return move.second == path; });
+// Whether a node of the base is there that the second agent has elsewhere: because the first has moved it there, or a
+// directory that it is in, or because it stays where it was.
+Result<bool> SessionMerger::is_another_file(const std::string& path) {
+  std::string base_path = base_of_first(path);
+  if (stays_.contains(base_path)) return true;
+  if (base_path == path || is_deleted(base_path)) return false;
+  TreeFinder base(first_.base);
+  std::optional<Attributes> node = WARREN_TRY(base.find(base_path));
+  return node.has_value();
 }
 
 void SessionMerger::follow(const std::string& from, const std::string& goal) {
