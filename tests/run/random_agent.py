@@ -49,8 +49,10 @@ def may_move(path):
 
 
 def new_name():
-    """Often one that the other side may take, too, or that had another node before."""
-    name = rng.choice([f"{side}{rng.randrange(4)}", f"n{rng.randrange(4)}", f"f{rng.randrange(8)}", f"d{rng.randrange(5)}"])
+    """Often one that the other side takes, too, or that had another node before."""
+    if rng.randrange(2):
+        return os.path.join(".", f"n{rng.randrange(2)}")
+    name = rng.choice([f"{side}{rng.randrange(4)}", f"f{rng.randrange(8)}", f"d{rng.randrange(5)}"])
     return os.path.join(some_dir(), name)
 
 
