@@ -400,6 +400,107 @@ class Reviewing(Case):
         self.assertFalse((self.base / "new").exists())
         self.assertEqual((self.base / "file").read_text(), "changed\n")
 
+    def test_nor_a_file_that_is_only_needed(self):
+        self.change("mv file moved; echo more >> moved; echo new > file; echo new > other")
+        self.start("fix")
+        self.keys("Space")
+        self.see("[x] A file")
+        self.see("[x] R moved")
+        self.keys("End", "Space")
+        self.see("3 of 3 taken")
+        self.change("echo evil >> moved")
+        self.keys("Enter", "y")
+        self.see("'/moved' was changed since you looked at it")
+        self.see("[ ] R moved")
+        self.see("1 of 3 taken")
+        self.assertEqual((self.base / "file").read_text(), "of the base\n")
+        self.assertFalse((self.base / "moved").exists())
+        self.keys("Enter", "y")
+        self.see("ended with 0")
+        self.assertTrue((self.base / "other").exists())
+        self.assertEqual((self.base / "file").read_text(), "of the base\n")
+
+    def test_a_deletion_that_a_running_agent_takes_back_is_not_written(self):
+        self.change("rm file; echo new > added")
+        self.start("fix")
+        self.keys("a")
+        self.see("2 of 2 taken")
+        self.put("file", "again\n")
+        self.keys("Enter", "y")
+        self.see("'/file' was changed since you looked at it")
+        self.see("[ ] M file")
+        self.see("1 of 2 taken")
+        self.assertEqual((self.base / "file").read_text(), "of the base\n")
+        self.keys("Enter", "y")
+        self.see("ended with 0")
+        self.assertEqual((self.base / "file").read_text(), "of the base\n")
+        self.assertTrue((self.base / "added").exists())
+
+    def test_nor_that_of_a_directory_that_it_makes_again(self):
+        (self.base / "gone").mkdir()
+        (self.base / "gone/f").write_text("old\n")
+        self.change("rm -r gone")
+        self.start("fix")
+        self.keys("a")
+        self.see("2 of 2 taken")
+        self.change("mkdir gone")
+        self.keys("Enter", "y")
+        self.see("'/gone' was changed since you looked at it")
+        self.see("1 of 1 taken")  # the file stays deleted
+        self.assertTrue((self.base / "gone/f").exists())
+        self.keys("Enter", "y")
+        self.see("ended with 0")
+        self.assertEqual(os.listdir(self.base / "gone"), [])
+
+    def test_a_deletion_that_makes_room_for_something_else_is_written(self):
+        for name in ("one", "two"):
+            (self.base / name).mkdir()
+            (self.base / name / "f").write_text("old\n")
+        self.change("rm file; mkdir file; echo new > file/f; rm -r dir; ln -s one dir; rm -r one; mv two one")
+        self.start("fix")
+        self.keys("a", "Enter", "y")
+        self.see("ended with 0")
+        self.assertEqual((self.base / "file/f").read_text(), "new\n")
+        self.assertEqual(os.readlink(self.base / "dir"), "one")
+        self.assertEqual(os.listdir(self.base / "one"), ["f"])
+        self.assertFalse((self.base / "two").exists())
+        self.assertEqual(self.w.sessions(), [])
+
+
+class OneByOne(Case):
+    """`warren apply -i`."""
+
+    def ask(self, *args):
+        command = shlex.join([str(sandboxed.program()), "apply", "-i", *args])
+        self.open_terminal("sh", "-c", command + "; echo \"ended with $?\"; cat")
+
+    def test_what_is_only_needed_is_not_written_as_nobody_has_seen_it(self):
+        (self.base / "second").write_text("moved on\n")
+        self.change("mv second third; echo more >> third; mv file second; echo new > file")
+        self.ask("fix", "file")
+        self.see("A f /file")
+        self.keys("y", "Enter")
+        self.see("R f /file -> /second")
+        self.change("echo evil >> third")  # the second can only be written if it moves to there
+        self.keys("y", "Enter")
+        self.see("nothing was written: '/third' was changed since you looked at it")
+        self.see("ended with 1")
+        self.assertEqual((self.base / "file").read_text(), "of the base\n")
+        self.assertFalse((self.base / "third").exists())
+
+    def test_a_deletion_that_is_taken_back_before_the_last_question_is_not_written(self):
+        self.change("rm file; printf 'all:\\n\\ttrue\\n' > Makefile")
+        self.ask("fix")
+        self.see("A f /Makefile")
+        self.keys("y", "Enter")
+        self.see("D f /file")
+        self.put("file", "again\n")
+        self.keys("y", "Enter")
+        self.see("nothing was written: '/file' was changed since you looked at it")
+        self.see("ended with 1")
+        self.assertEqual((self.base / "file").read_text(), "of the base\n")
+        self.assertFalse((self.base / "Makefile").exists())
+
 
 class Meanwhile(Case):
     """The base changes while the user looks: nothing is written, and what is taken stays so."""

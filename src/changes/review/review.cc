@@ -1,6 +1,7 @@
 #include "changes/review/review.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_set>
 
 #include <fmt/format.h>
@@ -28,6 +29,22 @@ bool is_as_seen_in_agent(const Attributes& now, const Attributes& seen) {
 bool is_as_seen_in_base(const Attributes& now, const Attributes& seen) {
   bool is_same = now.mode == seen.mode && now.owner == seen.owner && now.host_inode == seen.host_inode;
   return is_same && (seen.is_directory() || (now.size == seen.size && now.mtime == seen.mtime));
+}
+
+// Something at the path alone would not show that a deletion was taken back: the agent can have another node there, or
+// above it.
+Status check_still_deleted(const AgentOverlay& overlay, const std::vector<TreeChange>& chosen) {
+  if (std::ranges::find(chosen, TreeChangeKind::kDeleted, &TreeChange::kind) == chosen.end()) return Ok{};
+  std::vector<TreeChange> now = WARREN_TRY(list_changes(overlay));
+  std::set<std::pair<std::string_view, std::string_view>> deleted;  // path, and path in the base
+  for (const TreeChange& change : now) {
+    if (change.kind == TreeChangeKind::kDeleted) deleted.emplace(change.path, change.base_path);
+  }
+  for (const TreeChange& change : chosen) {
+    bool is_deletion = change.kind == TreeChangeKind::kDeleted;
+    if (is_deletion && !deleted.contains({change.path, change.base_path})) return changed_since(change);
+  }
+  return Ok{};
 }
 
 template <class Same>
@@ -357,12 +374,15 @@ Review::Counts Review::count() const {
   return counts;
 }
 
-Status check_as_listed(const AgentOverlay& overlay, const TreeChange& change) {
-  if (!change.after) return Ok{};
-  Result<Attributes> found = lstat(overlay.merged, change.path);
-  if (!found.ok() && found.error().code() == Code::kNotFound) return changed_since(change);
-  Attributes now = WARREN_TRY(std::move(found));
-  return is_as_seen_in_agent(now, *change.after) ? Status(Ok{}) : changed_since(change);
+Status check_as_listed(const AgentOverlay& overlay, const std::vector<TreeChange>& chosen) {
+  for (const TreeChange& change : chosen) {
+    if (!change.after) continue;
+    Result<Attributes> found = lstat(overlay.merged, change.path);
+    if (!found.ok() && found.error().code() == Code::kNotFound) return changed_since(change);
+    Attributes now = WARREN_TRY(std::move(found));
+    if (!is_as_seen_in_agent(now, *change.after)) return changed_since(change);
+  }
+  return check_still_deleted(overlay, chosen);
 }
 
 Status Review::choose(const AgentOverlay& overlay, Selection& chosen, ApplyOptions& options) const {

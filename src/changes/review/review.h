@@ -143,8 +143,10 @@ struct Review::Earlier {
   Decision decision;
 };
 
-// kConflict if the agent has changed the node again since the change was listed: nobody has looked at that.
-Status check_as_listed(const AgentOverlay& overlay, const TreeChange& change);
+// kConflict if the agent has changed a node again since its change was listed, or taken a deletion back: nobody has
+// looked at that. For the completed selection, just before it is written: what is only needed is written, too. Lists
+// the agent's changes again if there are deletions.
+Status check_as_listed(const AgentOverlay& overlay, const std::vector<TreeChange>& chosen);
 
 namespace limits {
 inline constexpr std::size_t kReviewOpenRows = 50;

@@ -264,6 +264,7 @@ Result<Exit> apply_chosen(Context& context, const Arguments& args, OverlayAgent&
   }
   if (asks_now && !WARREN_TRY(agrees_to_changes(context, args, opened.overlay, changes, commits, consent)))
     return Exit::kFailed;
+  if (asks) WARREN_TRY(check_as_listed(opened.overlay, changes));
   ApplyReport report;
   if (!args.has("dry-run")) report = WARREN_TRY(write_all(args, opened, changes, options, commits));
   else if (!changes.empty()) WARREN_TRY(rehearse_apply(opened.overlay, changes, options));
@@ -378,7 +379,6 @@ Result<std::optional<std::vector<TreeChange>>> choose(Context& context, const Ar
                                               : choose_changes(context, overlay, all, offered, chosen, options);
     bool is_confirmed = WARREN_TRY(std::move(answer));
     if (!is_confirmed) return std::optional<std::vector<TreeChange>>();
-    for (const TreeChange& change : chosen.list()) WARREN_TRY(check_as_listed(overlay, change));
   }
   chosen.complete_for_apply();
   return std::optional(without_left_out(context, chosen.list(), options.privileged));
