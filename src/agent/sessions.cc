@@ -360,6 +360,15 @@ Status delete_session(const std::string& id) {
   return session.remove();
 }
 
+Result<bool> delete_session_unless_kept(const std::string& id) {
+  SessionDir session = WARREN_TRY(SessionDir::open_existing(id));
+  Fd held = WARREN_TRY(session.lock());
+  WARREN_TRY(refuse_open(session));
+  if (WARREN_TRY(session.is_kept())) return false;  // not before: it is set while the agent is open
+  WARREN_TRY(session.remove());
+  return true;
+}
+
 Status delete_unfinished_session(const std::string& id) {
   SessionDir session = WARREN_TRY(SessionDir::open_existing(id));
   Fd held = WARREN_TRY(session.lock());

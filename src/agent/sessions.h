@@ -101,6 +101,8 @@ class SessionDir {
 // Both fail with kNotFound, or kBusy while the session runs; rename also with kExists.
 Status rename_session(const std::string& from, const std::string& to);
 Status delete_session(const std::string& id);
+// As delete_session. False if the session stays, because it has the mark of SessionDir::keep.
+Result<bool> delete_session_unless_kept(const std::string& id);
 // A folder without an agent file, which a merge or run that was killed has left. kNotFound if there is none.
 Status delete_unfinished_session(const std::string& id);
 

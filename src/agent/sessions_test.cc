@@ -142,6 +142,18 @@ TEST_F(SessionsTest, OneThatIsOpenSomewhereIsNotDeleted) {
   EXPECT_FALSE(std::filesystem::exists(session.path()));
 }
 
+TEST_F(SessionsTest, OneThatIsToBeKeptIsDeletedOnlyIfTheMarkDoesNotMatter) {
+  SessionDir session = make("a");
+  ASSERT_OK(session.keep());
+  EXPECT_FALSE(*delete_session_unless_kept("a"));
+  EXPECT_TRUE(std::filesystem::exists(session.file()));
+  ASSERT_OK(delete_session("a"));
+  EXPECT_FALSE(std::filesystem::exists(session.path()));
+  SessionDir other = make("b");
+  EXPECT_TRUE(*delete_session_unless_kept("b"));
+  EXPECT_FALSE(std::filesystem::exists(other.path()));
+}
+
 TEST_F(SessionsTest, WhatTheUserAgreedToStaysIfDeletingFails) {
   testing::FakeClock clock;
   SessionDir session = make("a");

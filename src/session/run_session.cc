@@ -430,15 +430,22 @@ class Run {
                .has_refusals = left->has_refusals,
                .network = std::move(network)};
     if (deletes && left->was_last) {
-      Status deleted = delete_session(session_->id());
-      if (!deleted.ok()) return observer_.on_failure(deleted.error());
-      end.fate = RunEnd::Fate::kDeleted;
+      Result<bool> is_deleted = remove_unwanted();
+      if (!is_deleted.ok()) return observer_.on_failure(is_deleted.error());
+      if (*is_deleted) end.fate = RunEnd::Fate::kDeleted;
     } else if (options_.at_end == AtEnd::kDiscard) {
       end.fate = left->was_last ? RunEnd::Fate::kWanted : RunEnd::Fate::kStillInUse;
     } else if (may_be_finished(*left)) {
       remove_finished(end);
     }
     observer_.on_end(*session_, end);
+  }
+
+  // One without changes stays if an apply or a discard of it had --keep.
+  Result<bool> remove_unwanted() const {
+    if (options_.at_end == AtEnd::kKeepIfChanged) return delete_session_unless_kept(session_->id());
+    WARREN_TRY(delete_session(session_->id()));
+    return true;
   }
 
   // Nobody wants to keep a session without changes, or what it was refused. One that was resumed may have been empty

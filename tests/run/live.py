@@ -143,6 +143,22 @@ class Live(unittest.TestCase):
         self.go_on(run)
         self.assertEqual(self.w.sessions(), ["s"])
 
+    def test_a_session_without_changes_stays_if_one_of_them_keeps_it(self):
+        for words in (("discard", "s", "--keep", "--yes"), ("apply", "s", "--keep")):
+            with self.subTest(words[0]):
+                run = self.begin("sh", "-c", "echo ready; read line")
+                done = self.w.warren(*words)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.go_on(run)
+                self.assertEqual(self.w.sessions(), ["s"])
+                self.w.warren("sessions", "delete", "--yes", "s")
+
+    def test_a_run_with_discard_deletes_also_what_an_apply_keeps(self):
+        run = self.begin("sh", "-c", "echo ready; read line", options=("--discard",))
+        self.apply("--keep")
+        self.go_on(run)
+        self.assertEqual(self.w.sessions(), [])
+
     def test_what_was_only_there_for_a_while_keeps_no_session(self):
         done = self.w.run("--session", "s", "--", "sh", "-c", "echo x > scratch; rm scratch")
         self.assertIn("session 's' is deleted: nothing is left in it\n", done.stderr)
