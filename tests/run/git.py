@@ -121,6 +121,23 @@ class LeftInTheSession(Git):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.git("log", "--format=%s", "-1", "agent/s"), "two")
 
+    def test_force_writes_no_branch_if_a_file_cannot_be_written(self):
+        self.inside(f"echo 2 > file; {COMMIT} two; echo new > dir/new")
+        (self.base / "dir").rename(self.base / "aside")
+        (self.base / "dir").symlink_to("aside")
+        before = self.git("count-objects", "-v")
+        done = self.world.warren("apply", "session:s", "--force", "--yes")
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("nothing was written: '/dir/new': the base has a link at '/dir' now", done.stderr)
+        self.assertEqual(self.git("branch", "--list", "warren/*"), "")
+        self.assertEqual(self.git("count-objects", "-v"), before)
+        (self.base / "dir").unlink()
+        (self.base / "aside").rename(self.base / "dir")
+        done = self.world.warren("apply", "session:s", "--force", "--yes")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.git("log", "--format=%s", "-1", "warren/s"), "two")
+        self.assertEqual((self.base / "dir/new").read_text(), "new\n")
+
     def test_commits_that_were_brought_do_not_keep_it_and_others_do(self):
         self.inside(f"echo 2 > file; {COMMIT} two")
         self.apply_and_merge("s")

@@ -263,10 +263,17 @@ Result<ApplyReport> apply_changes(Agent& agent, std::vector<TreeChange>& changes
   return report;
 }
 
+Status check_not_refused(const AgentOverlay& overlay, const std::vector<TreeChange>& changes,
+                         const ApplyOptions& options) {
+  WARREN_TRY(check_targets(overlay, changes));
+  if (!options.may_have_conflicts) return Ok{};
+  std::vector<ApplyConflict> conflicts = WARREN_TRY(find_conflicts(overlay, changes));
+  return check_not_blocked(conflicts);
+}
+
 Status rehearse_apply(const AgentOverlay& overlay, const std::vector<TreeChange>& changes,
                       const ApplyOptions& options) {
-  WARREN_TRY(check_targets(overlay, changes));
-  if (options.may_have_conflicts) WARREN_TRY(check_not_blocked(WARREN_TRY(find_conflicts(overlay, changes))));
+  WARREN_TRY(check_not_refused(overlay, changes, options));
   auto base = WARREN_TRY(HostTree::open(overlay.base_path));
   Staging staging = WARREN_TRY(Staging::dry_run(*base));
   Stager stager(overlay, *base, options.privileged);

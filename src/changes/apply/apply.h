@@ -52,6 +52,12 @@ Result<std::vector<std::string>> leave_out_vanished(const AgentOverlay& overlay,
                                                     const std::unordered_set<std::string>& named,
                                                     std::vector<TreeChange>& changes);
 
+// Fails for changes that apply_changes refuses whatever the user forces: what must not be written
+// (changes/apply/permission.h), and what is below something that is no directory in the base any more. For a caller
+// that writes something else before.
+Status check_not_refused(const AgentOverlay& overlay, const std::vector<TreeChange>& changes,
+                         const ApplyOptions& options);
+
 // Fails where apply_changes would, as far as that can be found without writing: for example, mount points in the way.
 Status rehearse_apply(const AgentOverlay& overlay, const std::vector<TreeChange>& changes, const ApplyOptions& options);
 

@@ -191,10 +191,11 @@ std::string describe_written(const CommitsPlan* commits) {
                      is_one ? "was" : "were");
 }
 
-// The branches first: an apply that finds them again goes on with the files.
+// The branches first: an apply that finds them again goes on with the files. Not if these are certain to be refused.
 Result<ApplyReport> write_all(const Arguments& args, OverlayAgent& opened, std::vector<TreeChange>& changes,
                               ApplyOptions& options, CommitsPlan* commits) {
   if (commits != nullptr) {
+    WARREN_TRY(check_not_refused(opened.overlay, changes, options).within(options.unwritten));
     Status brought = bring_commits(args, opened.overlay, *commits);
     if (!brought.ok()) return std::move(brought).take_error().within(describe_written(commits));
   }
