@@ -159,6 +159,14 @@ class Live(unittest.TestCase):
         self.go_on(run)
         self.assertEqual(self.w.sessions(), [])
 
+    def test_a_recovery_says_what_it_found_also_if_the_session_cannot_be_kept(self):
+        self.w.inside("s", "sh", "-c", "echo 1 > new")
+        (self.w.home / ".agentfs/run/s/kept").mkdir()
+        done = self.w.warren("apply", "s", "--recover", "--keep")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("keep the session at the end of its run", done.stderr)
+        self.assertEqual(done.stdout, "no apply of this agent was interrupted\n")
+
     def test_what_was_only_there_for_a_while_keeps_no_session(self):
         done = self.w.run("--session", "s", "--", "sh", "-c", "echo x > scratch; rm scratch")
         self.assertIn("session 's' is deleted: nothing is left in it\n", done.stderr)

@@ -449,8 +449,9 @@ Result<Exit> run_apply(Context& context, const Arguments& given) {
     RecoveredAgent recovered =
         WARREN_TRY(open_for_apply(context, args.get("ID"), changes_agent ? Use::kWrite : Use::kRead));
     if (args.has("recover")) {
+      Exit ended = end_recovery(context, recovered);
       WARREN_TRY(keep_session(args));
-      return end_recovery(context, recovered);
+      return ended;
     }
     ReviewState unused;
     exit = WARREN_TRY(apply_selected(context, args, recovered.opened, targets, unused));
