@@ -268,8 +268,8 @@ void Session::forget_loss(Inode node) {
   run_later([this] { report_losses(); });
 }
 
-// Whoever is told of a loss here finds it in `warren ps` at once. The root stands for the whole mount: `warren umount`
-// syncs it, and then reads what was reported.
+// Reports a loss before it returns one: a program that gets this error finds the loss in `warren ps` at once. The root
+// stands for the whole mount: `warren umount` syncs it, and then reads what was reported.
 Status Session::check_loss(Inode node) {
   {
     std::lock_guard guard(losses_mutex_);

@@ -23,10 +23,10 @@ struct ReviewState {
 };
 
 // Lets the user take changes and parts of them on the terminal, and fills in `chosen` and `options` like choose_changes
-// (cli/changes/apply_dialog.h). Who does not agree at the end comes back to the screen, with all that was taken. Begins
-// with what `state` has, and puts what was taken there. False if they quit: nothing is to be written, and the refusal
-// that the review began with is printed in full. The terminal is
-// restored in any case, also after a signal.
+// (cli/changes/apply_dialog.h). Begins with what `state` has, and puts what was taken there. If the user answers a
+// question at the end with no, the screen returns, with everything that was taken. False if the user quits: then
+// nothing is to be written, and the refusal that the review began with is printed in full. The terminal is restored in
+// any case, also after a signal.
 Result<bool> review_changes(Context& context, const std::string& title, const AgentOverlay& overlay,
                             const std::vector<TreeChange>& all, const Selection& offered, const ReviewConsent& agrees,
                             ReviewState& state, Selection& chosen, ApplyOptions& options);
