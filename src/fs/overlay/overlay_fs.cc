@@ -492,12 +492,20 @@ std::string OverlayFs::path_of(Inode dir, std::string_view name) const {
 
 // The path in the base of the directory that shows through.
 std::string OverlayFs::base_path_of(Inode dir) const {
-  if (dir == kRootInode) return "/";
-  auto copy = copies_.find(dir);
-  if (copy != copies_.end()) return copy->second.base_path;
-  auto known = dirs_.find(dir);
-  if (known == dirs_.end()) return "/";
-  return base_path_of(known->second.parent, known->second.name);
+  std::vector<std::string_view> names;
+  std::string path;
+  while (dir != kRootInode && names.size() <= dirs_.size()) {  // a directory of a stranger's file may be inside itself
+    if (auto copy = copies_.find(dir); copy != copies_.end()) {
+      path = copy->second.base_path == "/" ? "" : copy->second.base_path;
+      break;
+    }
+    auto known = dirs_.find(dir);
+    if (known == dirs_.end()) break;
+    names.push_back(known->second.name);
+    dir = known->second.parent;
+  }
+  for (auto name = names.rbegin(); name != names.rend(); ++name) path.append("/").append(*name);
+  return path.empty() ? "/" : path;
 }
 
 std::string OverlayFs::base_path_of(Inode dir, std::string_view name) const {

@@ -99,9 +99,9 @@ Result<OverlayFs::Names*> OverlayFs::whiteouts_of(Inode number, Dir& dir) {
 // The directory of the base that shows through a directory of the upper layer.
 Result<std::optional<Inode>> OverlayFs::find_base_dir(Inode parent, std::string_view name, const Copy* copy) {
   std::optional<Attributes> found;
-  std::string natural = base_path_of(parent, name);
   Dir* dir = WARREN_TRY(enter(parent));
-  if (copy && (copy->base_path != natural || !dir->base)) found = WARREN_TRY(find_in_tree(base_, copy->base_path));
+  bool is_elsewhere = copy && (!dir->base || copy->base_path != base_path_of(parent, name));
+  if (is_elsewhere) found = WARREN_TRY(find_in_tree(base_, copy->base_path));
   else if (dir->base) found = WARREN_TRY(unless_gone(base_.lookup(*dir->base, name)));
   if (!found || !found->is_directory()) return std::optional<Inode>();
   return std::optional(found->inode);
