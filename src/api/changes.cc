@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/path.h"
 #include "changes/apply/apply.h"
+#include "changes/apply/apply_record.h"
 #include "changes/apply/permission.h"
 #include "changes/apply/resolve.h"
 #include "changes/filter.h"
@@ -205,7 +206,10 @@ Result<std::vector<Session>> list_sessions() {
 
 Status rename_session(const std::string& from, const std::string& to) { return warren::rename_session(from, to); }
 
-Status delete_session(const std::string& id) { return warren::delete_session(id); }
+Status delete_session(const std::string& id) {
+  if (std::optional<std::string> file = WARREN_TRY(find_session_file(id))) WARREN_TRY(check_none_unfinished(*file, id));
+  return warren::delete_session(id);
+}
 
 namespace {
 

@@ -3,6 +3,7 @@
 #include "agent/copies/create.h"
 #include "agent/locate.h"
 #include "agent/sessions.h"
+#include "changes/apply/apply_record.h"
 #include "os/files/host_files.h"
 #include "session/session_summary.h"
 #include "session/session_walls.h"
@@ -43,6 +44,7 @@ Result<std::optional<FinishedSession>> remove_if_finished(const std::string& id_
   if (WARREN_TRY(session.is_running())) return none;
   if (!WARREN_TRY(summarise_session(session, clock)).is_empty()) return none;
   if (WARREN_TRY(is_open_somewhere(session.file()))) return none;  // a mount or a server would lose what it does next
+  WARREN_TRY(check_none_unfinished(session.file(), *id));
   if (if_kept == IfKept::kStay && WARREN_TRY(session.is_kept())) return none;  // not before: it is set while it is open
   SessionWalls walls = WARREN_TRY(load_walls(session.path()));
   WARREN_TRY(session.remove());

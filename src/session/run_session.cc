@@ -17,6 +17,7 @@
 #include "agent/running.h"
 #include "agent/sessions.h"
 #include "base/path.h"
+#include "changes/apply/apply_record.h"
 #include "changes/pinned/linked_worktree.h"
 #include "changes/upper/keep_restored.h"
 #include "changes/upper/open_overlay.h"
@@ -444,6 +445,7 @@ class Run {
   // One without changes stays if an apply or a discard of it had --keep.
   Result<bool> remove_unwanted() const {
     if (options_.at_end == AtEnd::kKeepIfChanged) return delete_session_unless_kept(session_->id());
+    WARREN_TRY(check_none_unfinished(session_->file(), session_->id()));
     WARREN_TRY(delete_session(session_->id()));
     return true;
   }

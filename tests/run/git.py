@@ -138,6 +138,21 @@ class LeftInTheSession(Git):
         self.assertEqual(self.git("log", "--format=%s", "-1", "warren/s"), "two")
         self.assertEqual((self.base / "dir/new").read_text(), "new\n")
 
+    def test_an_apply_while_the_agent_commits_brings_what_it_has_seen(self):
+        script = f"echo ready; for i in $(seq 200); do echo $i >> file; {COMMIT} $i; done"
+        run = self.world.start("run", "--session", "s", "--quiet", "--", "sh", "-ec", script, cwd=self.base)
+        self.addCleanup(run.wait)
+        self.addCleanup(run.kill)
+        run.stdout.readline()
+        applied = 0
+        while run.poll() is None or applied < 3:
+            done = self.world.warren("apply", "session:s", "--keep", "--commits")
+            self.assertNotIn("damaged", done.stderr)
+            applied += done.returncode == 0
+        run.communicate()
+        self.world.warren("apply", "session:s", "--keep", "--commits")
+        self.assertEqual(self.git("log", "--format=%s", "-1", "warren/s"), "200")
+
     def test_commits_that_were_brought_do_not_keep_it_and_others_do(self):
         self.inside(f"echo 2 > file; {COMMIT} two")
         self.apply_and_merge("s")

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""apply and discard while a session runs: what its programs go on writing is kept.
+"""apply and discard while a session runs: what its programs go on writing is kept; and applies that were killed.
 
     WARREN=path/to/warren live.py [-v] [Class.test_name]
 
 Needs root and /dev/fuse.
 """
+import os
 import pathlib
+import shutil
 import sqlite3
+import subprocess
 import sys
 import unittest
 
@@ -23,6 +26,7 @@ cat ../log ../renamed late
 """
 DATABASE = """
 import sqlite3
+import subprocess
 db = sqlite3.connect("app.db")
 db.execute("pragma journal_mode=wal")
 db.execute("create table t(x)")
@@ -171,6 +175,58 @@ class Live(unittest.TestCase):
         done = self.w.run("--session", "s", "--", "sh", "-c", "echo x > scratch; rm scratch")
         self.assertIn("session 's' is deleted: nothing is left in it\n", done.stderr)
         self.assertEqual(self.w.sessions(), [])
+
+
+class Interrupted(unittest.TestCase):
+    """An apply that was killed."""
+
+    def setUp(self):
+        self.w = sandboxed.World()
+        self.w.__enter__()
+        self.addCleanup(self.w.__exit__)
+
+    def interrupt_apply(self):
+        """Kills an apply of session s after it has taken `file` away."""
+        world = self.w
+        self.w.inside("s", "sh", "-c", "rm file; echo x > made")
+        subprocess.run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=renameat2", "-e",
+                        "inject=renameat2:signal=KILL:when=2", sandboxed.program(), "apply", "s", "--keep"], cwd=world.base,
+                       env=world.environment(), capture_output=True, timeout=60)
+        self.assertFalse((world.base / "file").exists())
+        self.assertFalse((world.base / "made").exists())
+
+    def test_a_session_stays_until_its_interrupted_apply_is_finished(self):
+        world = self.w
+        self.interrupt_apply()
+        for words in (("sessions", "delete", "--yes", "s"), ("delete", "--yes", "session:s")):
+            done = world.warren(*words)
+            self.assertEqual((done.returncode, done.stdout), (1, ""), words)
+        done = world.warren("sessions", "delete", "--yes", "s")
+        self.assertIn("warren: an apply of 's' was interrupted, and only with it can that be finished\n"
+                      "hint: `warren apply s --recover` finishes it\n", done.stderr)
+        done = world.warren("sessions", "prune", "--older", "1ms", "--yes")
+        self.assertIn("session 's' stays: an apply of 's' was interrupted", done.stderr)
+        self.assertEqual(done.stdout, "nothing to delete\n")
+        self.assertEqual(world.warren("apply", "s", "--recover", "--keep").returncode, 0)
+        self.assertEqual((world.base / "made").read_text(), "x\n")
+        self.assertEqual(world.warren("sessions", "delete", "--yes", "s").returncode, 0)
+        self.assertEqual(world.warren("undo").returncode, 0)
+        self.assertEqual((world.base / "file").read_text(), "of the base\n")
+
+    def test_an_interrupted_apply_to_a_directory_that_was_replaced_can_be_ended(self):
+        world = self.w
+        self.interrupt_apply()
+        shutil.rmtree(world.base)
+        world.base.mkdir()
+        (world.base / "file").write_text("of a backup\n")
+        done = world.warren("apply", "s", "--recover")
+        self.assertEqual(done.returncode, 1)
+        record = done.stderr.split("remove ")[1].strip().strip("'")
+        os.unlink(record)
+        self.assertEqual((world.base / "file").read_text(), "of a backup\n")
+        self.assertEqual(world.warren("apply", "s", "--force", "--trust-base", world.base).returncode, 0)
+        self.assertEqual((world.base / "made").read_text(), "x\n")
+        self.assertFalse((world.base / "file").exists())
 
 
 if __name__ == "__main__":

@@ -195,9 +195,11 @@ Result<ApplyRecord> new_record(Store& store, const std::string& base) {
 Status check_same_base(const ApplyRecord& record) {
   HostIdentity now = WARREN_TRY(identify_host_node(record.base));
   if (now.is_same(record.base_node)) return Ok{};
+  std::string path = WARREN_TRY(path_of_record(record));
   return Error(Code::kConflict,
                fmt::format("{} is another directory than the one that the apply wrote to", quote(record.base)),
-               "if that one was moved, move it back; if it is gone, there is nothing to do there");
+               fmt::format("if that one was moved, move it back; if it is gone, there is nothing to finish: remove {}",
+                           quote(path)));
 }
 
 Status put_record(const ApplyRecord& record) {
@@ -238,6 +240,21 @@ Result<std::vector<ApplyRecord>> list_records(Store& store) {
     if (is_own && record.kind == RecordKind::kApply) records.push_back(std::move(record));
   }
   return records;
+}
+
+// By the inode: another agent may have the path of one that is gone.
+Status check_none_unfinished(const std::string& agent_file, const std::string& name) {
+  std::optional<struct stat> info = WARREN_TRY(find_host_file(agent_file));
+  if (!info) return Ok{};
+  std::vector<ApplyRecord> records = WARREN_TRY(list_all_records());
+  bool is_unfinished = std::ranges::any_of(records, [&](const ApplyRecord& record) {
+    bool is_own = record.device == info->st_dev && record.inode == info->st_ino;
+    return is_own && record.kind == RecordKind::kApply && record.state != ApplyState::kRolledBack;
+  });
+  if (!is_unfinished) return Ok{};
+  return Error(Code::kBusy,
+               fmt::format("an apply of {} was interrupted, and only with it can that be finished", quote(name)),
+               fmt::format("`warren apply {} --recover` finishes it", name));
 }
 
 }  // namespace warren

@@ -86,4 +86,8 @@ Result<std::vector<ApplyRecord>> list_all_records();
 // agent file names.
 Result<std::vector<ApplyRecord>> list_records(Store& store);
 
+// For whoever deletes the agent, with its name for messages: kBusy if an apply of it has begun and has not ended. Only
+// with the agent can it be finished or undone, and what it has replaced is in the base's staging directory.
+Status check_none_unfinished(const std::string& agent_file, const std::string& name);
+
 }  // namespace warren

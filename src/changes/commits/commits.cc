@@ -176,7 +176,11 @@ Result<std::unique_ptr<CommitImport>> CommitImport::prepare(const AgentOverlay& 
 
 Status CommitImport::check_commit(const std::string& commit) {
   Captured valid = WARREN_TRY(joined_.run({"cat-file", "-e", commit + "^{commit}"}));
-  return valid.status == 0 ? Status(Ok{}) : Status(damaged(valid));
+  if (valid.status == 0) return Ok{};
+  // An object that the agent has made since its changes were listed.
+  std::string loose = fmt::format("{}/objects/{}/{}", kGitDir, commit.substr(0, 2), commit.substr(2));
+  if (lstat(overlay_.merged, loose).ok()) return Error(Code::kStale, "the agent has just committed", "try again");
+  return damaged(valid);
 }
 
 // The start is what the agent's work tree showed at first, also if its HEAD does not contain it: on another branch,

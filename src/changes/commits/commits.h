@@ -81,7 +81,8 @@ enum class ReplaceBranch { kNo, kYes };
 class CommitImport {
  public:
   // `commit` is the one of the agent's to bring. `all` are all changes of the agent, with those in .git. kCorrupt for
-  // invalid objects, kTooLarge. `other` is one of another commit of this agent, whose copy of the objects is used.
+  // invalid objects, kTooLarge, kStale if the agent has made the commit since `all` was listed. `other` is one of
+  // another commit of this agent, whose copy of the objects is used.
   static Result<std::unique_ptr<CommitImport>> prepare(const AgentOverlay& overlay, const AgentCommits& found,
                                                        const std::string& commit, const std::vector<TreeChange>& all,
                                                        const CommitImport* other = nullptr);

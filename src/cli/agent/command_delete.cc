@@ -5,6 +5,7 @@
 #include "agent/locate.h"
 #include "agent/sessions.h"
 #include "base/path.h"
+#include "changes/apply/apply_record.h"
 #include "cli/commands.h"
 #include "cli/context.h"
 #include "os/terminal.h"
@@ -31,6 +32,7 @@ Result<Exit> run_delete_agent(Context& context, const Arguments& args) {
     return Error(Code::kInvalid, fmt::format("{} is a session", quote(args.get("ID"))),
                  "`warren sessions delete` deletes it, with its folder");
   }
+  WARREN_TRY(check_none_unfinished(path, args.get("ID")));
   if (!args.has("yes") && !WARREN_TRY(agrees_to_delete(context, path))) {
     context.err.line("nothing was deleted");
     return Exit::kFailed;

@@ -44,6 +44,7 @@
 namespace warren::cli {
 namespace {
 
+constexpr int kListTries = 5;
 constexpr const char* kOnScreen = "on-screen";  // the mark of `warren review`, which is `apply -i` on a full screen
 
 std::string review_title(const Arguments& args) { return fmt::format("review {}", args.get("ID")); }
@@ -393,10 +394,20 @@ Status check_named(const AgentOverlay& overlay, const std::vector<TreeChange>& a
   return check_git_files(overlay, named.list());
 }
 
+// After its changes were listed.
+bool has_just_committed(const Result<std::optional<CommitsPlan>>& planned) {
+  return !planned.ok() && planned.error().code() == Code::kStale;
+}
+
 Result<Exit> apply_selected(Context& context, const Arguments& args, OverlayAgent& opened, int targets,
                             ReviewState& state) {
   std::vector<TreeChange> all = WARREN_TRY(list_changes(opened.overlay));
-  std::optional<CommitsPlan> commits = WARREN_TRY(plan_commits(args, opened, all));
+  Result<std::optional<CommitsPlan>> planned = plan_commits(args, opened, all);
+  for (int tries = 1; has_just_committed(planned) && tries < kListTries; ++tries) {
+    all = WARREN_TRY(list_changes(opened.overlay));
+    planned = plan_commits(args, opened, all);
+  }
+  std::optional<CommitsPlan> commits = WARREN_TRY(std::move(planned));
   WorkInDoubt doubt;
   if (!commits && targets == 0) doubt = mark_taken_back(opened.overlay, all);
   std::optional<GitUnderWay> git = WARREN_TRY(find_git_under_way(opened.overlay, all));

@@ -10,6 +10,7 @@
 #include "agent/locate.h"
 #include "agent/sessions.h"
 #include "base/path.h"
+#include "changes/apply/apply_record.h"
 #include "changes/pinned/linked_worktree.h"
 #include "cli/commands.h"
 #include "cli/context.h"
@@ -230,6 +231,8 @@ Result<Exit> run_delete(Context& context, const Arguments& args) {
       return Error(Code::kBusy, fmt::format("session {} is running", quote(id)),
                    "end its commands first; `warren ps` lists them");
     }
+    SessionDir dir = WARREN_TRY(SessionDir::open_existing(id));
+    WARREN_TRY(check_none_unfinished(dir.file(), id));
     doomed.push_back(*found);
   }
   if (doomed.empty()) return Exit::kOk;
@@ -259,7 +262,10 @@ Result<std::vector<ListedSession>> list_prunable(Context& context, const Argumen
         !session.info.is_running && (!before || session.info.used_at <= *before) && (!args.has("empty") || is_empty);
     if (!is_wanted) continue;
     SessionDir dir = WARREN_TRY(SessionDir::open_existing(session.info.id));
-    if (!WARREN_TRY(is_open_somewhere(dir.file()))) doomed.push_back(std::move(session));
+    if (WARREN_TRY(is_open_somewhere(dir.file()))) continue;
+    Status can_go = check_none_unfinished(dir.file(), dir.id());
+    if (can_go.ok()) doomed.push_back(std::move(session));
+    else warn_if_not(context, std::move(can_go).within(fmt::format("session {} stays", quote(dir.id()))));
   }
   return doomed;
 }
