@@ -204,6 +204,8 @@ class Interrupted(unittest.TestCase):
         done = world.warren("sessions", "delete", "--yes", "s")
         self.assertIn("warren: an apply of 's' was interrupted, and only with it can that be finished\n"
                       "hint: `warren apply s --recover` finishes it\n", done.stderr)
+        done = world.warren("undo", "s")
+        self.assertIn("hint: `warren apply s --recover` finishes it\n", done.stderr)
         done = world.warren("sessions", "prune", "--older", "1ms", "--yes")
         self.assertIn("session 's' stays: an apply of 's' was interrupted", done.stderr)
         self.assertEqual(done.stdout, "nothing to delete\n")

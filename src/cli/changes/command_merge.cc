@@ -51,8 +51,9 @@ void print_merge_conflicts(Context& context, const MergedSessions& merged) {
   context.err.line(fmt::format("{} {}: no session was made", context.err.paint(Ink::kRed, "warren:"),
                                count == 1 ? "1 conflict" : fmt::format("{} conflicts", count)));
   context.err.line(
-      "hint: --conflict=markers makes it and keeps both versions, for you or an agent to decide; --conflict=first and "
-      "--conflict=second take the version of one session");
+      "hint: --conflict=markers makes it with both versions of each file that has a place, for you or an agent to "
+      "decide; "
+      "--conflict=first and --conflict=second take the version of one session");
 }
 
 void print_merged(Context& context, const MergedSessions& merged, OnMergeConflict choice) {

@@ -77,6 +77,8 @@ class NamedAgent {
 
   bool has_file() const { return file_.has_value(); }
 
+  Status check_none_unfinished() const { return file_ ? warren::check_none_unfinished(*file_, id_) : Status(Ok{}); }
+
   bool owns(const ApplyRecord& record) const {
     if (!file_) return record.label == id_ || session_id_of(record.label) == id_;
     bool is_same_file = info_ && record.inode == info_->st_ino && record.device == info_->st_dev;
@@ -165,6 +167,7 @@ Result<KeptApply> choose_kept(Context& context, const Arguments& args) {
                  fmt::format("no agent {}, and nothing is kept of a deleted one with that name", quote(id)),
                  "`warren undo --list` shows what can be undone");
   }
+  WARREN_TRY(agent.check_none_unfinished());
   return Error(Code::kNotFound, fmt::format("no apply of {} can be undone", quote(id)),
                "what an apply replaced is kept for 30 days, if nothing else was asked for; `warren undo --list` shows "
                "what there is");
