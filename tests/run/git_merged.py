@@ -333,6 +333,55 @@ class Merged(Git):
             self.git("reset", "-q", "--hard", self.git("rev-list", "--max-parents=0", "HEAD"))
             self.git("clean", "-qfdx")
 
+    # A rename is committed, and then the file is exchanged with another one.
+    EXCHANGED = f"git mv file new; {COMMIT} moved; mv new t; mv dir/inner new; mv t dir/inner"
+
+    def test_a_file_that_was_exchanged_after_the_commit_of_its_rename_keeps_its_content(self):
+        for session, after, inner in (("plain", "true", "of the base\n"), ("edited", "echo 2 >> dir/inner", "of the base\n2\n"),
+                                      ("replaced", "rm new", "of the base\n")):
+            with self.subTest(session):
+                self.git("reset", "-q", "--hard", self.git("rev-list", "--max-parents=0", "HEAD"))
+                self.git("clean", "-qfdx")
+                self.inside(f"{self.EXCHANGED}; {after}", session=session)
+                self.bring(session)
+                self.assertNotIn("M f /dir/inner  [conflict", self.warren("diff", f"session:{session}"))
+                self.warren("apply", f"session:{session}", "--merge", "--yes")
+                self.assertEqual((self.base / "dir/inner").read_text(), inner)
+                self.assertEqual((self.base / "new").exists(), session != "replaced")
+                if session != "replaced":
+                    self.assertEqual((self.base / "new").read_text(), "inner\n")
+                self.assertNotIn(session, self.world.sessions())
+
+    def test_what_the_user_has_changed_where_the_agent_has_put_another_file_is_a_conflict(self):
+        self.inside(self.EXCHANGED)
+        self.bring()
+        (self.base / "dir/inner").write_text("mine\n")
+        self.assertIn("M f /dir/inner  [conflict: it was changed in the base]", self.warren("diff", "session:s"))
+        self.warren("apply", "session:s", "--merge", status=1)
+        self.assertEqual((self.base / "dir/inner").read_text(), "mine\n")
+
+    def test_what_the_user_has_made_where_the_agent_has_an_old_file_is_a_conflict(self):
+        self.inside(f"mv file new; {COMMIT} removed")
+        self.bring()
+        self.assertEqual(self.warren("diff", "session:s"), "A f /new\n")
+        (self.base / "new").write_text("mine\n")
+        self.assertIn("M f /new  [conflict: it was changed in the base]", self.warren("diff", "session:s"))
+        self.warren("apply", "session:s", "--merge", status=1)
+        self.assertEqual((self.base / "new").read_text(), "mine\n")
+
+    def test_an_exchange_after_the_commit_of_a_rename_holds_while_the_session_runs(self):
+        script = (f"{self.EXCHANGED}; exec 3>> dir/inner 4>> new; touch /tmp/done; "
+                  "until git log -1 --format=%s warren/base | grep -q moved; do sleep 0.05; done; echo 2 >&3; echo 3 >&4; "
+                  "cat dir/inner new; touch ok")
+        with self.world.start("run", "--session", "s", "--", "sh", "-ec", script) as running:
+            sandboxed.wait_for(lambda: "new commits" in self.world.warren("diff", "session:s").stderr, "the agent did not commit")
+            self.bring()
+            out, said = running.communicate(timeout=sandboxed.PATIENCE_SECONDS)
+            self.assertEqual((running.returncode, out), (0, b"of the base\n2\ninner\n3\n"), said)
+        self.warren("apply", "session:s", "--merge", "--yes")
+        self.assertEqual((self.base / "dir/inner").read_text(), "of the base\n2\n")
+        self.assertEqual((self.base / "new").read_text(), "inner\n3\n")
+
     def test_a_large_file_of_which_only_the_removal_was_committed_can_be_read_after_the_merge(self):
         large = self.base / "large"
         with large.open("wb") as file:

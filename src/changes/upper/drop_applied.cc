@@ -42,6 +42,7 @@ class Dropper {
     for (const AppliedChange& change : std::views::reverse(intent_.changes)) {
       if (change.kind != TreeChangeKind::kDeleted) WARREN_TRY(drop_node(change));
     }
+    WARREN_TRY(leave_old_names());
     for (const Removal& gone : removals_) WARREN_TRY(edit_.add_whiteout(gone.path, gone.base_path, gone.written));
     if (in_use_ == InUse::kNo) WARREN_TRY(edit_.remove_untouched(changed_));
     return edit_.tidy(in_use_);
@@ -207,6 +208,54 @@ class Dropper {
     if (node == nullptr || node->node.inode != change.upper) return keep_removal(change, path, node);
     WARREN_TRY(edit_.remove_whiteout(path));
     return node->node.is_directory() ? drop_dir(change, path) : drop_file(change, *node);
+  }
+
+  // Of a rename, the commits may have the removal of the old name only. What the base has at the new name is then not
+  // the renamed node, and the content that this was copied from is no merge base for it.
+  Status leave_old_names() {
+    std::unordered_map<Inode, std::string_view> old_name_of;
+    for (const AppliedChange& change : intent_.changes) {
+      bool is_half = change.kind == TreeChangeKind::kDeleted && change.upper != Inode{} && change.type != S_IFDIR;
+      if (is_half) old_name_of.emplace(change.upper, change.path);
+    }
+    if (old_name_of.empty()) return Ok{};
+    std::unordered_map<Inode, Origin> rows;
+    std::set<std::string, std::less<>> shown;
+    std::vector<Origin> origins = WARREN_TRY(overlay_.upper.list_origins());
+    for (Origin& row : origins) {
+      shown.insert(row.base_path);
+      rows.emplace(row.upper, std::move(row));
+    }
+    for (const UpperNode& node : tree_.nodes()) {
+      auto old_name = old_name_of.find(node.node.inode);
+      auto row = rows.find(node.node.inode);
+      bool is_of_it = old_name != old_name_of.end() && row != rows.end() && row->second.base_path == old_name->second;
+      if (is_of_it) WARREN_TRY(leave_old_name(node, row->second, shown));
+    }
+    return Ok{};
+  }
+
+  // It is a change of the node that it has replaced, if the agent has seen that one. Not while it is in use: another
+  // node may still be known by the number of that one.
+  Status leave_old_name(const UpperNode& node, const Origin& row, const std::set<std::string, std::less<>>& shown) {
+    auto is_like_it = [&](const std::optional<Attributes>& other) {
+      return other && ((other->mode ^ node.node.mode) & S_IFMT) == 0;
+    };
+    auto cover = tree_.covers().find(node.place);
+    bool has_replaced = cover != tree_.covers().end() && is_like_it(cover->second.seen) && is_like_it(node.there);
+    bool is_alone = has_replaced && node.node.nlink == 1 && node.there->nlink == 1 && row.hidden_names == 0;
+    if (!is_alone || in_use_ == InUse::kYes || shown.contains(node.place)) return forget_merge_base(row);
+    Origin origin{.upper = row.upper, .base_path = node.place, .seen = cover->second.seen};
+    origin.seen->ctime = {};  // it is touched
+    WARREN_TRY(overlay_.upper.remove_cover(node.place));
+    return replace_origin(overlay_, origin, node.place);
+  }
+
+  Status forget_merge_base(const Origin& row) {
+    std::vector<ByteRange> in_base = WARREN_TRY(overlay_.upper.list_base_ranges(row.upper));
+    WARREN_TRY(overlay_.upper.remove_origin(row.upper));
+    WARREN_TRY(overlay_.upper.put_origin(row));
+    return overlay_.upper.set_base_ranges(row.upper, in_base);
   }
 
   Status put_nothing_seen(const std::string& place) {
