@@ -382,6 +382,51 @@ class Merged(Git):
         self.assertEqual((self.base / "dir/inner").read_text(), "of the base\n2\n")
         self.assertEqual((self.base / "new").read_text(), "inner\n3\n")
 
+    def test_of_exchanged_directories_one_may_be_empty(self):
+        for session, after, files in (("plain", "true", ["b/fa", "b/fb", "dir/inner", "file"]),
+                                      ("edited", "echo 2 >> b/fa", ["b/fa", "b/fb", "dir/inner", "file"]),
+                                      ("removed", "rm b/fa", ["b/fb", "dir/inner", "file"]),
+                                      ("again", "mv b c", ["c/fa", "c/fb", "dir/inner", "file"]),
+                                      ("filled", "echo n > a/n", ["a/n", "b/fa", "b/fb", "dir/inner", "file"])):
+            for when in ("after",) if session == "again" else ("before", "after"):
+                with self.subTest(session, when=when):
+                    self.git("reset", "-q", "--hard", self.git("rev-list", "--max-parents=0", "HEAD"))
+                    self.git("clean", "-qfdx")
+                    for name in "abc":
+                        if (self.base / name).exists():
+                            (self.base / name).rmdir()
+                    (self.base / "a").mkdir()
+                    (self.base / "b").mkdir()
+                    (self.base / "a/fa").write_text("fa\n")
+                    (self.base / "a/fb").write_text("fb\n")
+                    self.commit("two")
+                    name = session + when
+                    self.inside(f"mv a t; mv b a; mv t b; git add -A; {COMMIT} exchanged; " + (after if when == "before" else "true"),
+                                session=name)
+                    self.warren("apply", f"session:{name}", "--keep", "--yes")
+                    self.git("merge", "-q", f"warren/{name}")
+                    if when == "after":
+                        self.inside(f"test -d a; {after}", session=name)
+                    self.assertNotIn("-> /a", self.warren("diff", f"session:{name}"))
+                    self.warren("apply", f"session:{name}", "--merge", "--yes", "--keep")
+                    self.assertEqual(self.files(), files)
+                    if session == "plain":
+                        # A later change does not follow the old rename, either.
+                        self.inside("echo 2 >> b/fa", session=name)
+                        self.assertEqual(self.warren("diff", f"session:{name}"), "M f /b/fa\n")
+
+    def test_exchanged_directories_of_which_one_was_renamed_again_before_the_merge_are_a_conflict(self):
+        (self.base / "a").mkdir()
+        (self.base / "b").mkdir()
+        (self.base / "a/fa").write_text("fa\n")
+        self.commit("two")
+        self.inside(f"mv a t; mv b a; mv t b; git add -A; {COMMIT} exchanged; mv b c")
+        self.warren("apply", "session:s", "--keep", "--yes")
+        self.git("merge", "-q", "warren/s")
+        self.assertIn("A d /c  [conflict: it was deleted from the base]", self.warren("diff", "session:s"))
+        self.warren("apply", "session:s", "--merge", status=1)
+        self.assertEqual(self.files(), ["b/fa", "dir/inner", "file"])
+
     def test_a_large_file_of_which_only_the_removal_was_committed_can_be_read_after_the_merge(self):
         large = self.base / "large"
         with large.open("wb") as file:

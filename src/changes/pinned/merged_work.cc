@@ -75,7 +75,9 @@ class Settling {
     return git_.succeeds({"merge-base", "--is-ancestor", commit, agent->commit});
   }
 
-  // Moves the changes that the base has as the commit does from the note to an intent. Call list_other first.
+  // Moves the changes that the base has as the commit does from the note to an intent. Call list_other first. What was
+  // renamed to make room for a rename of these, and has not come with them, is no rename any more: its old name is now
+  // that of another node.
   Result<Intent> take_merged(Brought& brought) {
     Intent merged;
     std::vector<AppliedChange> rest;
@@ -83,6 +85,13 @@ class Settling {
       bool is_there = WARREN_TRY(has(change));
       (is_there ? merged.changes : rest).push_back(std::move(change));
     }
+    std::unordered_set<std::string_view> taken;
+    for (const AppliedChange& change : merged.changes) {
+      if (change.kind == TreeChangeKind::kRenamed) taken.insert(change.path);
+    }
+    std::erase_if(rest, [&](const AppliedChange& change) {
+      return change.kind == TreeChangeKind::kRenamed && taken.contains(change.base_path);
+    });
     brought.changes = std::move(rest);
     return merged;
   }

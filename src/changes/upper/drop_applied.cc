@@ -35,6 +35,7 @@ class Dropper {
     for (const UpperGap& gap : tree_.gaps()) gap_of_.emplace(gap.place, gap.path);
     WARREN_TRY(follow_written_nodes());
     WARREN_TRY(follow_touched_links());
+    WARREN_TRY(cut_off_replaced_dirs());
     // What was deleted first: the apply may have put another node there, and that one counts.
     for (const AppliedChange& change : std::views::reverse(intent_.changes)) {
       if (change.kind == TreeChangeKind::kDeleted) WARREN_TRY(drop_deleted(change));
@@ -65,7 +66,9 @@ class Dropper {
   // Updates the base paths of the nodes that stay in the upper layer.
   Status follow_renames() {
     for (const AppliedChange& change : intent_.changes) {
-      if (change.kind == TreeChangeKind::kRenamed) moves_.emplace(change.base_path, change.path);
+      if (change.kind != TreeChangeKind::kRenamed) continue;
+      moves_.emplace(change.base_path, change.path);
+      if (change.type == S_IFDIR) new_dirs_.emplace(change.path, change.upper);
     }
     const Moves& moves = moves_;
     if (moves.empty()) return Ok{};
@@ -109,9 +112,28 @@ class Dropper {
     return Ok{};
   }
 
+  // Whether it shows a directory of the base whose path has become that of another one, which was renamed.
+  bool is_replaced(const UpperNode& node) const {
+    if (!node.node.is_directory() || node.origin == nullptr) return false;
+    const std::string& from = node.origin->base_path;
+    auto renamed = new_dirs_.find(from);
+    bool is_other = renamed != new_dirs_.end() && renamed->second != node.node.inode;
+    return is_other && !tree_.followed().contains(node.node.inode) && !moved_to(moves_, from, from);
+  }
+
+  // Of two exchanged directories, one may have nothing that git tracks: a merge then brings one rename only. The other
+  // directory is a new one from here on, since it would show what is in the first.
+  Status cut_off_replaced_dirs() {
+    for (const UpperNode& node : tree_.nodes()) {
+      if (is_replaced(node)) WARREN_TRY(overlay_.upper.remove_origin(node.node.inode));
+    }
+    return Ok{};
+  }
+
   void find_shown_dirs() {
     for (const UpperNode& node : tree_.nodes()) {
       if (!node.node.is_directory() || node.origin == nullptr || node.origin->base_path.empty()) continue;
+      if (is_replaced(node)) continue;
       const std::string& from = node.origin->base_path;
       bool has_followed = tree_.followed().contains(node.node.inode);
       std::optional<std::string> now = has_followed ? std::nullopt : moved_to(moves_, from, from);
@@ -442,6 +464,7 @@ class Dropper {
   InUse in_use_;
   UpperEdit edit_;
   Moves moves_;
+  std::map<std::string, Inode, std::less<>> new_dirs_;  // renamed directories by their new paths
   Moves shown_at_;  // directory of the base, after the renames → the path that shows it
   std::unordered_map<std::string, std::string> gap_of_;
   std::vector<Removal> removals_;  // their whiteouts are added last: a rename in the apply may remove one of that path
