@@ -427,6 +427,24 @@ class Merged(Git):
         self.warren("apply", "session:s", "--merge", status=1)
         self.assertEqual(self.files(), ["b/fa", "dir/inner", "file"])
 
+    def test_a_renamed_directory_whose_files_were_removed_after_the_commit_comes_with_the_merge(self):
+        for session, script, left in (("renamed", f"git mv dir new; {COMMIT} own; rm new/inner", "new"),
+                                      ("exchanged", f"mv dir t; mv new dir; mv t new; git add -A; {COMMIT} own; rm new/inner", "new")):
+            with self.subTest(session):
+                self.git("reset", "-q", "--hard", self.git("rev-list", "--max-parents=0", "HEAD"))
+                self.git("clean", "-qfdx")
+                if session == "exchanged":
+                    (self.base / "new").mkdir()
+                self.inside(script, session=session)
+                self.warren("apply", f"session:{session}", "--keep", "--yes")
+                self.assertEqual(self.files(), ["dir/inner", "file"])
+                self.git("merge", "-q", f"warren/{session}")
+                self.assertEqual(self.files(), sorted(["file", f"{left}/inner"]))
+                self.assertIn(f"D f /{left}/inner", self.warren("diff", f"session:{session}"))
+                self.warren("apply", f"session:{session}", "--merge", "--yes")
+                self.assertEqual(self.files(), ["file"])
+                self.assertTrue((self.base / left).is_dir())
+
     def test_a_large_file_of_which_only_the_removal_was_committed_can_be_read_after_the_merge(self):
         large = self.base / "large"
         with large.open("wb") as file:

@@ -159,6 +159,8 @@ class Sorter {
     if (file.change != nullptr) by_change_[file.change] = sides;
     note(file, where == Where::kFiles ? files_below_ : committed_below_);
     if (where == Where::kBoth) note(file, both_below_);
+    bool was_moved = !file.after && file.change != nullptr && is_written(file.change->path);
+    if (was_moved) note_above(file.change->path, committed_below_);
     if (!file.is_renamed()) return;
     bool is_half = (sides.gone == Where::kFiles) != (sides.there == Where::kFiles);
     bool is_new = is_half && sides.gone == Where::kFiles;
@@ -194,12 +196,21 @@ class Sorter {
     return path.whose == Whose::kAgents ? Where::kBoth : Where::kFiles;
   }
 
+  // Whether the commits have a version there: of a file that was removed since, its directory was renamed in them.
+  bool is_written(const std::string& path) const {
+    auto found = committed_.find(path.substr(1));
+    return found != committed_.end() && found->second.status != 'D';
+  }
+
   static void note(const ChangedFile& file, std::unordered_set<std::string>& below) {
     for (const std::optional<ChangedFile::Side>* side : {&file.before, &file.after}) {
-      if (!*side) continue;
-      std::string_view dir = directory_of((*side)->path);
-      while (dir != "/" && below.insert(std::string(dir)).second) dir = directory_of(dir);
+      if (*side) note_above((*side)->path, below);
     }
+  }
+
+  static void note_above(std::string_view path, std::unordered_set<std::string>& below) {
+    std::string_view dir = directory_of(path);
+    while (dir != "/" && below.insert(std::string(dir)).second) dir = directory_of(dir);
   }
 
   Where where_of(const TreeChange& change) const {
