@@ -294,6 +294,59 @@ class Undo(Case):
         self.w.warren("undo", self.w.id)
         self.assertEqual(overlaid.differences(overlaid.snapshot(self.base, with_times=True), before), [])
 
+    EXCHANGED = "mv a t; mv b a; mv t b; "
+    AFTER_AN_EXCHANGE = {
+        "a directory renamed": EXCHANGED + "mv a/s a/s2",
+        "both renamed": EXCHANGED + "mv a/s a/s2; mv b/s b/s2",
+        "a file renamed": EXCHANGED + "mv a/f a/f2",
+        "a directory moved out": EXCHANGED + "mv a/s out",
+        "a directory moved to the other": EXCHANGED + "mv a/s b/s2",
+        "the directories in them exchanged": EXCHANGED + "mv a/s t; mv b/s a/s; mv t b/s",
+        "a directory removed": EXCHANGED + "rm -r a/s",
+        "a file removed": EXCHANGED + "rm b/f",
+        "a file replaced by a directory": EXCHANGED + "rm a/f; mkdir a/f; echo new >a/f/new",
+        "a file edited": EXCHANGED + "echo edited >a/f; mv b/s b/s2",
+        "three in a circle": "mv a t; mv b a; mv c b; mv t c; mv a/s a/s2; mv b/f b/f2; rm -r c/s",
+        "twice, one in the other": EXCHANGED + "mv a/s/u t; mv a/s/v a/s/u; mv t a/s/v; mv a/s/u/g a/s/u/g2",
+        "in a new directory": "mkdir n; mv a t; mv b a; mv t n/b; mv n b; mv a/s b/s",
+    }
+
+    def fill_three(self):
+        for name in "abc":
+            for path in ("f", "s/f" + name, "s/u/g", "s/v/g"):
+                overlaid.write(self.base / name / path, f"{path} of {name}\n")
+        self.w.init()
+
+    def test_directories_that_exchanged_names_come_back_with_what_is_in_them(self):
+        for name, script in self.AFTER_AN_EXCHANGE.items():
+            with self.subTest(name):
+                self.doCleanups()
+                self.setUp()
+                self.fill_three()
+                before = overlaid.snapshot(self.base, with_times=True)
+                self.w.change(lambda point: subprocess.run(["sh", "-ec", script], cwd=point, check=True))
+                self.w.warren("apply", self.w.id)
+                after = overlaid.snapshot(self.base, with_times=True)
+                for wanted in (before, after, before):
+                    self.w.warren("undo", "--record", self.kept(self.w.id)[0]["name"])
+                    self.assertEqual(overlaid.differences(overlaid.snapshot(self.base, with_times=True), wanted), [])
+                    self.assertEqual((self.w.staging(), self.w.records()), ([], []))
+                self.w.fsck()
+
+    def test_a_name_that_was_taken_in_a_renamed_directory_is_a_conflict(self):
+        for script in (self.EXCHANGED + "mv a/s a/s2", "mv b e; mv e/s e/s2", "mv b e; rm -r e/s"):
+            with self.subTest(script):
+                self.doCleanups()
+                self.setUp()
+                self.fill_three()
+                self.w.change(lambda point: subprocess.run(["sh", "-ec", script], cwd=point, check=True))
+                self.w.warren("apply", self.w.id)
+                renamed = "e" if (self.base / "e").exists() else "a"
+                overlaid.write(self.base / renamed / "s", "the user's\n")
+                before = overlaid.snapshot(self.base, with_times=True)
+                self.assertIn(f"conflict: /{renamed}/s: something else is there now", self.w.fails("undo", self.w.id))
+                self.assertEqual(overlaid.differences(overlaid.snapshot(self.base, with_times=True), before), [])
+
     def test_applies_are_undone_one_after_the_other(self):
         self.fill(a="1\n")
         for content in ("2\n", "3\n"):

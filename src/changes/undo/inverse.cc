@@ -185,24 +185,37 @@ class InverseBuilder {
       }
       if (back.new_node.type == S_IFDIR) WARREN_TRY(list_returning(step.path, slot_path(intent_, back.slot)));
     }
-    bool is_taken = !put_paths_.contains(step.path) && WARREN_TRY(base_.find(step.path));
-    if (is_taken) conflict(step.path, "something else is there now");
+    WARREN_TRY(check_name(step.path));
     WARREN_TRY(check_directory(step.path));
     intent_.steps.push_back(std::move(back));
     return Ok{};
   }
 
-  // A node that returns needs its directory, unless that returns with it.
-  Status check_directory(const std::string& path) {
-    std::string dir(split_parent(path).parent);
-    for (std::string_view at = dir; at != "/"; at = split_parent(at).parent) {
+  // Where an entry is now that the directories above it will bring to this path; "" in a directory that comes back from
+  // what was kept.
+  std::string path_now(const std::string& path) const {
+    for (std::string_view at = split_parent(path).parent; at != "/"; at = split_parent(at).parent) {
       auto left = left_paths_.find(std::string(at));
       if (left == left_paths_.end()) continue;
-      if (left->second.empty()) return Ok{};
-      dir = left->second + dir.substr(at.size());
-      break;
+      return left->second.empty() ? std::string() : left->second + path.substr(at.size());
     }
-    for (std::string_view at = dir; at != "/"; at = split_parent(at).parent) {
+    return path;
+  }
+
+  // A node that returns needs its name. If its directory has exchanged names with another one, what the base has at the
+  // path now belongs to that one, and goes with it.
+  Status check_name(const std::string& path) {
+    std::string now = path_now(path);
+    if (now.empty() || put_paths_.contains(now)) return Ok{};
+    if (WARREN_TRY(base_.find(now))) conflict(now, "something else is there now");
+    return Ok{};
+  }
+
+  // A node that returns needs its directory, unless that returns with it.
+  Status check_directory(const std::string& path) {
+    std::string now = path_now(path);
+    if (now.empty()) return Ok{};
+    for (std::string_view at = split_parent(now).parent; at != "/"; at = split_parent(at).parent) {
       std::optional<struct stat> there = WARREN_TRY(base_.find(at));
       if (there && S_ISDIR(there->st_mode)) break;
       std::optional<struct stat> above = WARREN_TRY(base_.find(split_parent(at).parent));
