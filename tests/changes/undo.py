@@ -347,6 +347,52 @@ class Undo(Case):
                 self.assertIn(f"conflict: /{renamed}/s: something else is there now", self.w.fails("undo", self.w.id))
                 self.assertEqual(overlaid.differences(overlaid.snapshot(self.base, with_times=True), before), [])
 
+    def in_session(self, session, script):
+        done = self.w.run("run", "--session", session, "--", "sh", "-ec", script, cwd=self.base)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_another_session_has_seen_a_file_that_an_undo_has_brought_back(self):
+        prepare = "echo f >f; ln -s f link; mkdir d e; echo 1 >d/1; echo 2 >d/2; chmod 4750 d/2; truncate -s 20M d/large"
+        remove = "rm f link d/1 d/2 d/large"
+        works = {
+            "removed in both": (remove, remove),
+            "moved in the other": (remove, "for n in f link d/1 d/2 d/large; do mv $n e; done"),
+            "replaced in the other": (remove, "rm f; mkdir f; echo new >f/new; rm link; echo new >link; rm d/1; ln -s . d/1"),
+            "written in the other": (remove, "echo more >>f; chmod 600 d/1; printf x | dd of=d/large bs=1 conv=notrunc"),
+            "moved in both": ("mv f e; mv link e; mv d/1 d/large e", remove),
+        }
+        for name, (one, other) in works.items():
+            with self.subTest(name):
+                self.doCleanups()
+                self.setUp()
+                subprocess.run(["sh", "-ec", prepare], cwd=self.base, check=True)
+                before = overlaid.snapshot(self.base, with_times=True)
+                self.in_session("one", one)
+                self.in_session("other", other)
+                for _ in range(2):
+                    self.w.warren("apply", "session:one")
+                    self.w.warren("undo", "session:one")
+                    self.assertEqual(overlaid.differences(overlaid.snapshot(self.base, with_times=True), before), [])
+                    self.assertEqual({os.lstat(self.base / path).st_nlink for path in ("f", "link", "d/1", "d/large")}, {1})
+                    self.in_session("one", one)
+                self.w.warren("apply", "--yes", "session:other")
+                self.assertEqual((self.w.staging(), self.w.records()), ([], []))
+
+    def test_an_edit_of_a_file_that_an_undo_has_brought_back_is_a_conflict(self):
+        self.fill(f="1\n", g="1\n")
+        for session in ("one", "other"):
+            self.in_session(session, "rm f g")
+        self.w.warren("apply", "session:one")
+        self.w.warren("undo", "session:one")
+        for name, number in (("f", os.stat(self.base / "f").st_ino), ("g", None)):
+            if number is None:
+                (self.base / name).unlink()
+            overlaid.write(self.base / name, "2\n")
+        said = self.w.fails("apply", "session:other")
+        self.assertIn("conflict: /f: ", said)
+        self.assertIn("conflict: /g: ", said)
+        self.assertEqual((self.read("f"), self.read("g")), ("2\n", "2\n"))
+
     def test_applies_are_undone_one_after_the_other(self):
         self.fill(a="1\n")
         for content in ("2\n", "3\n"):

@@ -137,7 +137,17 @@ class InverseBuilder {
     return slot;
   }
 
-  // Copies a kept node to a slot of the base. Names that were one file, `was`, are one file again.
+  // A removed file comes back itself if it was moved to what is kept: other agents know it by its number. Both names
+  // are of one file until the undo has ended and what was kept goes. So not for a replaced file, of which a session in
+  // use may have a copy: that would not follow a file with two names.
+  Result<bool> link_removed(std::uint64_t kept_slot, const HostNode& was, const std::string& at) {
+    struct stat info = WARREN_TRY(kept_.get(kept_slot_path(kept_slot)));
+    bool is_file = S_ISREG(info.st_mode) || S_ISLNK(info.st_mode);
+    bool is_itself = is_file && info.st_nlink == 1 && was.is_same(info);
+    return is_itself && link_between(kept_, kept_slot_path(kept_slot), base_, at).ok();
+  }
+
+  // Stages a kept node in a slot of the base, as a copy. Names that were one file, `was`, are one file again.
   Status stage(std::uint64_t kept_slot, const HostNode& was, Step& back) {
     std::string at = slot_path(intent_, back.slot);
     auto [first, is_first] = staged_.try_emplace({was.device, was.inode}, at);
@@ -147,6 +157,7 @@ class InverseBuilder {
       is_linked = linked.ok() || linked.error().code() != Code::kCrossDevice;  // one filesystem can be mounted twice
       if (is_linked) WARREN_TRY(std::move(linked));
     }
+    if (!is_linked) is_linked = back.kind == StepKind::kPutIn && WARREN_TRY(link_removed(kept_slot, was, at));
     if (!is_linked) WARREN_TRY(copy_tree(kept_, kept_slot_path(kept_slot), base_, at));
     struct stat info = WARREN_TRY(base_.get(at));
     back.new_node = HostNode::of(info);

@@ -25,6 +25,18 @@ Result<std::vector<HostEntry>> list_in(HostTree& tree, std::string_view dir) {
   return list_host_dir(fd.get());
 }
 
+struct Place {
+  Fd dir;
+  std::string name;
+};
+
+Result<Place> open_place(HostTree& tree, std::string_view path) {
+  SplitParent parts = split_parent(path);
+  std::string_view dir = parts.parent.substr(parts.parent.starts_with('/') ? 1 : 0);
+  Fd opened = WARREN_TRY(open_host_dir_below(tree.top(), dir));
+  return Place{.dir = std::move(opened), .name = std::string(parts.name)};
+}
+
 Status copy_node(HostTree& from, const std::string& path, const struct stat& info, HostTree& to,
                  const std::string& target) {
   if (S_ISDIR(info.st_mode)) return to.make_dir(target, 0700);
@@ -96,19 +108,21 @@ Result<bool> can_move_between(HostTree& from, std::string_view dir, HostTree& to
 }
 
 Status move_between(HostTree& from, std::string_view path, HostTree& to, std::string_view target) {
-  SplitParent source = split_parent(path);
-  SplitParent goal = split_parent(target);
-  auto relative = [](std::string_view dir) { return dir.substr(dir.starts_with('/') ? 1 : 0); };
-  Fd source_dir = WARREN_TRY(open_host_dir_below(from.top(), relative(source.parent)));
-  Fd goal_dir = WARREN_TRY(open_host_dir_below(to.top(), relative(goal.parent)));
-  std::string old_name(source.name);
-  std::string new_name(goal.name);
-  if (::renameat2(source_dir.get(), old_name.c_str(), goal_dir.get(), new_name.c_str(), RENAME_NOREPLACE) == 0)
+  Place source = WARREN_TRY(open_place(from, path));
+  Place goal = WARREN_TRY(open_place(to, target));
+  if (::renameat2(source.dir.get(), source.name.c_str(), goal.dir.get(), goal.name.c_str(), RENAME_NOREPLACE) == 0)
     return Ok{};
   // Some filesystems cannot rename without replacing; the caller has found the name free.
   bool is_moved =
-      errno == EINVAL && ::renameat(source_dir.get(), old_name.c_str(), goal_dir.get(), new_name.c_str()) == 0;
+      errno == EINVAL && ::renameat(source.dir.get(), source.name.c_str(), goal.dir.get(), goal.name.c_str()) == 0;
   return is_moved ? Status(Ok{}) : Status(system_error(errno, fmt::format("move {}", quote(path))));
+}
+
+Status link_between(HostTree& from, std::string_view path, HostTree& to, std::string_view target) {
+  Place source = WARREN_TRY(open_place(from, path));
+  Place goal = WARREN_TRY(open_place(to, target));
+  if (::linkat(source.dir.get(), source.name.c_str(), goal.dir.get(), goal.name.c_str(), 0) == 0) return Ok{};
+  return system_error(errno, fmt::format("link {}", quote(path)));
 }
 
 Result<TreeSize> measure_tree(HostTree& tree, std::string_view path, const std::unordered_set<std::string>& skipped) {

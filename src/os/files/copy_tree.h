@@ -27,6 +27,9 @@ Result<bool> can_move_between(HostTree& from, std::string_view dir, HostTree& to
 // Renames a node from one tree to a free name in another. kCrossDevice if that is impossible.
 Status move_between(HostTree& from, std::string_view path, HostTree& to, std::string_view target);
 
+// Gives a node, which is no directory, a second name in another tree. An error if that is impossible.
+Status link_between(HostTree& from, std::string_view path, HostTree& to, std::string_view target);
+
 struct TreeSize {
   std::uint64_t bytes = 0;      // that the files occupy
   bool has_hard_links = false;  // a file has several names, perhaps outside of the tree
