@@ -614,6 +614,28 @@ class Killed(Case):
                         self.w.warren("undo", self.w.id)
                         self.assertEqual(overlaid.differences(overlaid.snapshot(self.base, with_times=True), old), [])
 
+    def test_a_removed_file_is_the_same_one_with_one_name_after_any_kill(self):
+        for call in ("linkat", "renameat2", "unlinkat", "fsync"):
+            for nth in range(1, 40):
+                self.doCleanups()
+                self.setUp()
+                self.fill(a="1\n", b="2\n")
+                before = overlaid.snapshot(self.base, with_times=True)
+                numbers = [os.stat(self.base / name).st_ino for name in "ab"]
+                self.fs("rm", "/a")
+                self.fs("rm", "/b")
+                self.w.warren("apply", self.w.id)
+                if not self.kill(["undo", self.w.id], call, nth):
+                    break
+                with self.subTest(call=call, nth=nth):
+                    self.w.warren("undo", "--list")
+                    if not os.listdir(self.base):
+                        self.w.warren("undo", self.w.id)
+                    self.assertEqual(overlaid.differences(overlaid.snapshot(self.base, with_times=True), before), [])
+                    back = [os.stat(self.base / name) for name in "ab"]
+                    self.assertEqual([(info.st_ino, info.st_nlink) for info in back], [(number, 1) for number in numbers])
+                    self.assertEqual((self.w.staging(), self.w.records()), ([], []))
+
     def test_a_directory_that_has_become_a_link_blocks_nobody(self):
         """After the undo was killed: it is taken back, and the next apply can be performed."""
         killed = 0
