@@ -105,6 +105,18 @@ class UndoInUse(MountedCase):
                 self.check_done_again(shell(prepare),
                                       lambda point, pairs=pairs: [exchange(point / a, point / b) for a, b in pairs])
 
+    def test_what_has_its_old_path_in_another_directory_is_moved_again(self):
+        prepare = "mkdir -p a/s b/s; echo A >a/s/1; echo B >b/s/2; echo f >b/f"
+        cases = {
+            "a directory in a new directory": "mv b c; mkdir b; mv c/s b/s",
+            "a file in a new directory": "mv b c; mkdir b; mv c/f b/f",
+            "exchanged, and a child renamed": "mv a t; mv b a; mv t b; mv a/s a/s2",
+            "exchanged, and a file moved": "mv a t; mv b a; mv t b; mv a/f b/f",
+        }
+        for name, script in cases.items():
+            with self.subTest(name):
+                self.check_done_again(shell(prepare), shell(script))
+
     def test_a_file_with_another_name_in_the_base_is_moved_again(self):
         self.begin_with(shell("echo content >c; ln c twin"), shell("mv c a; echo new >c"))
         changes = self.w.changes()

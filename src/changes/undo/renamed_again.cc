@@ -39,7 +39,9 @@ Result<RenamedAgain::Renamed> RenamedAgain::list_renamed() {
     bool has_followed = there && there->inode == row.seen->inode;
     const UpperNode* own = tree_.find(back->second);
     bool is_back = own != nullptr && own->node.inode == upper;  // the agent has it under the old name, too
-    if (!has_followed && !is_back) renamed.emplace(back->second, &row);
+    // In a directory that took the other one's name: its row stays, but it may have to be hidden under the other name.
+    bool has_same_path = back->second == row.base_path;
+    if (has_same_path || (!has_followed && !is_back)) renamed.emplace(back->second, &row);
   }
   return renamed;
 }
