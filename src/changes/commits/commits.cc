@@ -177,9 +177,10 @@ Result<std::unique_ptr<CommitImport>> CommitImport::prepare(const AgentOverlay& 
 Status CommitImport::check_commit(const std::string& commit) {
   Captured valid = WARREN_TRY(joined_.run({"cat-file", "-e", commit + "^{commit}"}));
   if (valid.status == 0) return Ok{};
-  // An object that the agent has made since its changes were listed.
-  std::string loose = fmt::format("{}/objects/{}/{}", kGitDir, commit.substr(0, 2), commit.substr(2));
-  if (lstat(overlay_.merged, loose).ok()) return Error(Code::kStale, "the agent has just committed", "try again");
+  std::string loose = fmt::format("/objects/{}/{}", commit.substr(0, 2), commit.substr(2));
+  std::optional<struct stat> listed = WARREN_TRY(find_host_file(quarantine_ + loose));
+  if (!listed && lstat(overlay_.merged, kGitDir + loose).ok())
+    return Error(Code::kStale, "the agent has just committed", "try again");
   return damaged(valid);
 }
 
