@@ -32,11 +32,11 @@ Result<Exit> run_delete_agent(Context& context, const Arguments& args) {
     return Error(Code::kInvalid, fmt::format("{} is a session", quote(args.get("ID"))),
                  "`warren sessions delete` deletes it, with its folder");
   }
-  WARREN_TRY(check_none_unfinished(path, args.get("ID")));
   if (!args.has("yes") && !WARREN_TRY(agrees_to_delete(context, path))) {
     context.err.line("nothing was deleted");
     return Exit::kFailed;
   }
+  WARREN_TRY(check_none_unfinished(path, args.get("ID")));
   WARREN_TRY(delete_agent(path, context.clock));
   context.out.print("deleted {}\n", context.out.name(path));
   return Exit::kOk;

@@ -52,8 +52,7 @@ void print_merge_conflicts(Context& context, const MergedSessions& merged) {
                                count == 1 ? "1 conflict" : fmt::format("{} conflicts", count)));
   context.err.line(
       "hint: --conflict=markers makes it with both versions of each file that has a place, for you or an agent to "
-      "decide; "
-      "--conflict=first and --conflict=second take the version of one session");
+      "decide; --conflict=first and --conflict=second take the version of one session");
 }
 
 void print_merged(Context& context, const MergedSessions& merged, OnMergeConflict choice) {

@@ -212,6 +212,13 @@ Result<bool> agrees(Context& context, const std::vector<ListedSession>& doomed) 
   return answer.starts_with('y') || answer.starts_with('Y');
 }
 
+// Checked again, since an apply may have begun and been killed while the user was asked.
+Status delete_ended(const std::string& id) {
+  SessionDir dir = WARREN_TRY(SessionDir::open_existing(id));
+  WARREN_TRY(check_none_unfinished(dir.file(), id));
+  return delete_session(id);
+}
+
 Result<Exit> run_delete(Context& context, const Arguments& args) {
   std::vector<SessionInfo> all = WARREN_TRY(list_sessions());
   std::vector<SessionInfo> doomed;
@@ -241,7 +248,7 @@ Result<Exit> run_delete(Context& context, const Arguments& args) {
     for (const SessionInfo& info : doomed) asked.push_back(summarised(info, context.clock));
   }
   if (!args.has("yes") && !WARREN_TRY(agrees(context, asked))) return Exit::kFailed;
-  for (const SessionInfo& session : doomed) WARREN_TRY(delete_session(session.id));
+  for (const SessionInfo& session : doomed) WARREN_TRY(delete_ended(session.id));
   return Exit::kOk;
 }
 
@@ -285,7 +292,7 @@ Result<Exit> run_prune(Context& context, const Arguments& args) {
   }
   if (!args.has("yes") && !WARREN_TRY(agrees(context, doomed))) return Exit::kFailed;
   for (const ListedSession& session : doomed) {
-    WARREN_TRY(delete_session(session.info.id));
+    WARREN_TRY(delete_ended(session.info.id));
     context.out.print("deleted {}{}\n", session.info.id, loss_text(session));
   }
   return Exit::kOk;
